@@ -9,9 +9,7 @@ from app import frame, session
 from calibration.store import Store
 
 FOR_LEADS = ("overview", "agreement", "adjudicate", "reviewers", "judge", "asr", "data", "start")
-
 FOR_ADMINS = ("people",)
-
 TITLES = {"asr": "ASR", "start": "Set up"}
 
 # By address: links that people keep stay true wherever a script lies.
@@ -84,7 +82,6 @@ st.set_page_config(
 frame.tighten()
 
 store = session.require_store() if session.store_path().exists() else None
-
 reviewer = None if store is None else session.chosen_reviewer(store)
 
 if store is not None and reviewer is not None and not session.signs_in(store):

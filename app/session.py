@@ -16,16 +16,13 @@ from reference_dataset.loader import ReferenceSet
 from reference_dataset.team import layer, team_reference
 
 DEFAULT_STORE = "asr.duckdb"
-
 REVIEWER_KEY, SIGNED_IN = "reviewer_id", "signed_in_as"
-
 COOKIE = "asr_session"
 
 # Where identities are open and nobody has picked one, the demo is there to be looked at.
 NOBODY = Reviewer(reviewer_id="", name="", role="lead")
 
 _opened: dict[Path, tuple[Store, Keeper]] = {}
-
 _opened_lock = threading.Lock()
 
 

@@ -15,17 +15,11 @@ NO_VERDICT = "no_verdict"
 CAUSES = ("trace_unclear", "rubric_unclear", "slip", "real_judgement")
 
 SOURCE_JUDGE = "source:"
-
 GRADES = (1, 2, 3, 4, 5)
-
 REFERENCE_SOURCE = "reference"
-
 CONFIDENCES = (1, 2, 3)
-
 MAX_TAGS = 8
-
 MAX_TAG = 40
-
 SUB_GOAL_STATES = ("done", "not_done", "unclear")
 
 

@@ -14,7 +14,6 @@ from calibration.errors import TaxonomyError
 from calibration.records import Workflow
 
 ANSWERS = ("yes", "no")
-
 OUTCOMES = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
 
 

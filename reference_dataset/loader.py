@@ -21,7 +21,6 @@ from reference_dataset.records import (
 )
 
 LABELS, SECOND_PASS, SETTLEMENTS = "labels.jsonl", "second_pass.jsonl", "settlements.jsonl"
-
 Record = TypeVar("Record")
 
 

@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 PRICE_IN, PRICE_OUT = 3e-6, 15e-6
-
 FORMS = ("practice", "exam_a", "exam_b")
-
 DECISIONS = ("label_changed", "trace_repaired", "kept")
 
 

@@ -18,7 +18,6 @@ from reference_dataset.records import FORMS
 from reference_dataset.validator import OWN_RULES, validate
 
 FILES = ("labels.jsonl", "forms.toml")
-
 PRIVATE = "PRIVATE"
 
 

@@ -19,14 +19,12 @@ from calibration.errors import CalibrationError
 from calibration.store import Store, is_loopback
 
 HEALTH, SIGN_IN, SIGN_OUT = "/healthz", "/sign-in", "/sign-out"
-
 STATIC = ("/static/", "/favicon.png", "/manifest.json")
 
 # What is no page: asked for without a session, it is refused and not sent to the form.
 PARTS = ("/_stcore/", "/media/", "/component/", "/app/static/")
 
 FORWARDING = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
-
 Entry = Literal["in", "sign in", "refuse", "only here"]
 
 

@@ -41,11 +41,8 @@ class Field:
 
 
 NAME = Field("name", "Name", "username", kind="text")
-
 PASSPHRASE = Field("passphrase", "Passphrase", "current-password")
-
 NEW = Field("new", "Passphrase, 12 characters or more", "new-password")
-
 AGAIN = Field("again", "The same once more", "new-password")
 
 

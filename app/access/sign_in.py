@@ -17,17 +17,11 @@ from calibration.records import Reviewer
 from calibration.store import Store
 
 PASSPHRASE = "/passphrase"
-
 MOST_BYTES = 8_192
-
 KEPT_S = 7 * 24 * 3600
-
 UNKEPT = {"cache-control": "no-store"}
-
 DIFFERENT = "The two passphrases are not the same."
-
 LOST = "No passphrase, or forgotten? An admin makes a new one on the People page."
-
 Fields: TypeAlias = dict[str, str]
 
 

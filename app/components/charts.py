@@ -17,16 +17,13 @@ from calibration.statistics.estimate import Estimate
 from calibration.text import shown
 
 ROW_HEIGHT = 34
-
 BLUE, ORANGE, GREY = "#4a8abf", "#d0743f", "#7d8590"
 
 # Of parts of a whole, in order; apart from each other for the colour-blind too.
 PARTS = ("#4a8abf", "#8fc1e3", "#d0743f", "#8a5fa8", "#7d8590")
 
 LONGEST = 44
-
 LETTERS = 12
-
 PERCENT, POINTS, TIMES = ".0%", "+.0f", ".1f"
 
 

@@ -16,9 +16,7 @@ from calibration.text import shown
 SAID_BY_CHART = 4
 
 LONGEST_CELL = 400
-
 MOST_OPEN = 30
-
 AXES = {"%": "share of the runs", "pp": "change in percentage points", "x": "multiple of ceiling"}
 
 

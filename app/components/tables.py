@@ -16,7 +16,6 @@ from calibration.reporting.document import notes
 from calibration.statistics.estimate import Estimate
 
 NOTHING: dict[str, Any] = {"selection": {"rows": [], "columns": [], "cells": []}}
-
 Behind = Callable[[int, str], TraceSet | None]
 
 

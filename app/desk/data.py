@@ -16,7 +16,6 @@ from calibration.taxonomy import Taxonomy
 from reference_dataset.handbook import handbook
 
 PREFETCHED = 3
-
 SHOWN_CHARACTERS = 100_000
 
 

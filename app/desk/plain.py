@@ -13,11 +13,8 @@ from calibration.store import Queue, Store
 from calibration.taxonomy import Node, Taxonomy
 
 MESSAGE = "plain_message"
-
 SKIP_REASON = "plain_skip_reason"
-
 RATIONALE = "plain_rationale"
-
 QUOTE = "plain_quote"
 
 

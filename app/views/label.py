@@ -10,11 +10,8 @@ from calibration.records import Reviewer
 from calibration.store import Batch, Store
 
 PAGE = "label"
-
 BATCH = "label_batch"
-
 NEW_NAME = "label_new_name"
-
 REFUSAL = "label_name_refused"
 
 

@@ -23,13 +23,9 @@ from calibration.reporting.sections.plans import enough, half_width, hours
 from calibration.store import Store
 
 TITLE = "Overview"
-
 MOST_ROWS = 200
-
 JUDGE = "overview_judge"
-
 HANDED = "overview_handed_over"
-
 DRAWN = "overview_drawn"
 
 

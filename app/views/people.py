@@ -13,7 +13,6 @@ from calibration.records import ROLES
 from calibration.store import Access, Store, generated_passphrase
 
 FEW, ON_A_BUTTON = 15, 28
-
 MESSAGE, REFUSED, MADE = "people_message", "people_refused", "people_made"
 
 MAY = {

@@ -13,7 +13,6 @@ from calibration.records import Workflow
 from calibration.store import Store
 
 STEP = "step"
-
 REFUSAL, DONE = "start_refused", "start_done"
 
 

@@ -31,9 +31,7 @@ holds the code.
 """
 
 SAME = 1e-9
-
 AIM_FOUR_MS = 100
-
 GROWTH = 10_000, 100_000, 1_000_000
 
 

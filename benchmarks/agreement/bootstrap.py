@@ -18,7 +18,6 @@ from calibration.agreement.inference import ResampledCoefficient, resample
 from calibration.agreement.ratings import count_patterns
 
 RESAMPLES = 1000
-
 AIM_MS = 500
 
 # Of a standard deviation from 1,000 draws: 2.2 % is one standard error.

@@ -4,13 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 CLASSES = 5
-
 RATERS = 10
-
 PREVALENCE = (0.30, 0.20, 0.20, 0.17, 0.13)
-
 KNOWN = 0.75
-
 Codes = NDArray[np.int64]
 
 

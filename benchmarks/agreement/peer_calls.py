@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 CLASSES = 5
-
 Call = tuple[Callable[[], Any], Callable[[Any], float]]
 
 

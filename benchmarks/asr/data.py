@@ -9,13 +9,9 @@ from pyarrow import parquet
 from calibration.taxonomy import default_taxonomy
 
 BLOCK = 1_000_000
-
 MIX = (0.55, 0.18, 0.09, 0.12, 0.06)
-
 MODELS = ("m-large", "m-small", "m-next")
-
 WEEKS = 26
-
 FIRST = np.datetime64("2026-01-05", "s")
 
 

@@ -20,9 +20,7 @@ from calibration.judge_calibration.calibrate import Calibration, calibrate
 from calibration.judge_calibration.samples import ESTIMATORS, HEADLINE, Design, LabelledSample
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "calibration.md"
-
 CALLS = Path(__file__).with_name("peer_calls.py")
-
 PEER = "ppi-python==0.2.3"
 
 HEAD = """# Calibration, measured
@@ -36,9 +34,7 @@ stops. `benchmarks/calibration/` holds the code.
 """
 
 RESAMPLES = 2_000
-
 SAME = 1e-9
-
 NEAR = 0.25
 
 

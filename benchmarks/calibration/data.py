@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 CREDIT = np.array([1.0, 0.7, 0.3, 0.0, 0.0])
-
 MIX = {"production": [0.55, 0.18, 0.09, 0.12, 0.06], "reference": [0.25, 0.20, 0.20, 0.20, 0.15]}
-
 ACCURACY = 0.85
 
 

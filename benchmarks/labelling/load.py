@@ -16,7 +16,6 @@ from tests.load.crash import build_team_store, doubled, look, lost
 from tests.load.reviewers import Reviewer, Taken, team
 
 Span = tuple[float, float]
-
 COMMAND = [sys.executable, "-c", "from calibration.cli import main; main()"]
 
 

@@ -22,17 +22,11 @@ from reference_dataset.loader import load_reference
 from tests.browser.conftest import CHROMIUM_ARGS, Server
 
 ROOT = Path(__file__).parents[2]
-
 OUT = Path(os.environ.get("SCREENS") or ROOT / ".screens")
-
 SHOWN = ROOT / "docs" / "screens"
-
 SIZES = {"1440": (1440, 900), "1024": (1024, 768)}
-
 SCHEMES = ("light", "dark")
-
 MOST_HEIGHT, SHOWN_HEIGHT = 8_000, 1_600
-
 PAGES = "pages"
 
 EMPTY = (

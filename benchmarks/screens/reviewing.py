@@ -26,9 +26,7 @@ from tests.browser.test_adjudicate import build as build_disputes
 from tests.store.builders import Clock
 
 PHRASE = "correct horse battery"
-
 Take = Callable[..., None]
-
 TakeState = Callable[[Browser, str, Callable[[Page], None]], None]
 
 

@@ -51,11 +51,8 @@ from calibration.statistics.estimate import (
 from calibration.statistics.intervals import METHOD, NO_SPREAD, t_chance, two_sided_z
 
 WALD = "item-clustered Wald test, Hotelling's F over the items on which raters differ"
-
 PAIRED = "difference within items, Bonett-Price"
-
 NEVER_DIFFER = "undefined: the raters never differ"
-
 ALWAYS_ALIKE = "undefined: the raters differ on every item in the same way; it needs no test"
 
 # With fewer differing items per degree of freedom the test rejects too often.
@@ -67,15 +64,10 @@ LEAST_DIFFERING = 10
 RANK_TOLERANCE = 1e-9
 
 SHARED_NOTHING = "this rater shared no item with another: give some of the same items to both"
-
 UNCHANGED = "no interval: no item changes alpha by this rater; rate more items"
-
 NO_KEY_OF_CLASS = "no item of this class in the key that the rater rated: add some"
-
 NOT_GIVEN = "the rater gave this class to no item of the key: add items"
-
 NO_KEY = "this rater rated no item of the key: give some of them to this rater"
-
 NOTHING_SHARED = "no item has two ratings of the panel and one from outside: give some to two"
 
 

@@ -54,7 +54,6 @@ from calibration.statistics.intervals import (
 )
 
 NO_EXPECTATION = "undefined without variation: every rating names one class; add items of others"
-
 ONE_CLASS_LEFT = "no interval: without one item a single class is left; rate more items"
 
 
@@ -171,7 +170,6 @@ KRIPPENDORFF_ORDINAL = Coefficient(
 )
 
 GWET_AC = Coefficient("gwet_ac", -1.0, _pair_features, _gwet, pairable_only=False)
-
 FLEISS_KAPPA = Coefficient("fleiss_kappa", -1.0, _pair_features, _fleiss, pairable_only=False)
 
 # Scott's pi for two raters; items that only one of them rated do not enter.

@@ -16,11 +16,8 @@ SMALLEST = 1e-300
 ROUNDING = 1e-13
 
 FEWEST_RATINGS = 3
-
 NO_RATINGS = "not_estimable: no ratings; have three or more reviewers label the same items"
-
 ONE_RATER = "one rater only, so nothing but the prior tells errors from the truth"
-
 ONE_CLASS = "every rating names one class, so how others are confused is the prior"
 
 
@@ -50,7 +47,6 @@ class DirichletPrior:
 
 
 WEAK_PRIOR = DirichletPrior()
-
 MAXIMUM_LIKELIHOOD = DirichletPrior(diagonal=0.0, off_diagonal=0.0, class_share=0.0)
 
 

@@ -42,11 +42,8 @@ from calibration.statistics.intervals import (
 )
 
 PARADOX_FROM = 0.15
-
 BY_PREVALENCE = "low alpha is driven by prevalence; the rare classes decide"
-
 BY_UNUSED = "high AC1 is driven by declared classes that nobody used; alpha decides"
-
 NONE_SEEN = "no disagreement seen: there is nothing to share out"
 
 

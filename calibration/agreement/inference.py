@@ -64,13 +64,9 @@ TOO_MANY_UNDEFINED = (
 )
 
 DIFFERENCE = "difference on the same items, delete-one jackknife, t"
-
 GWET = "Gwet's t interval"
-
 ORDINAL = "krippendorff_ordinal"
-
 INTERVALS = ("jackknife", "percentile", "bca", "gwet")
-
 ONLY_ALPHA = "Krippendorff's ordinal distances are defined for alpha; take --weights ordinal"
 
 

@@ -14,7 +14,6 @@ from calibration.statistics.estimate import OK, FloatArray, IntArray, check_conf
 from calibration.statistics.intervals import METHOD
 
 MOST_ITEMS = 100_000
-
 FEWEST_ITEMS = 4
 
 # Largest number of rows of class counts: the table of their probabilities grows with it.

@@ -23,15 +23,10 @@ from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import load_reference
 
 JUDGE = "demo-judge"
-
 REVIEWERS = ("Ada (simulated)", "Ben (simulated)", "Cleo (simulated)")
-
 N_PRODUCTION = 2_000
-
 N_LABELLED = 300
-
 CLASS_MIX = (0.52, 0.14, 0.14, 0.11, 0.09)
-
 REVIEWER_ACCURACY = (0.97, 0.95, 0.93)
 
 # Second labels of each reviewer; from the given one, the last reviewer is less careful.

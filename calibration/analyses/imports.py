@@ -37,7 +37,6 @@ LABEL_COLUMNS = (
 )  # fmt: skip
 
 TAG_SEPARATOR = "; "
-
 NO_EVIDENCE = {"step_id": "", "quote": ""}
 
 

@@ -21,14 +21,12 @@ if TYPE_CHECKING:
 
 
 FILE = click.Path(path_type=Path)
-
 NONE = "none"
 
 # The minimum for DuckDB to start.
 LEAST_MB = 64
 
 _SIZE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\s?([MGT])B", re.IGNORECASE)
-
 _MB = {"M": 1, "G": 1000, "T": 1_000_000}
 
 

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 
 MARGIN = 5.0
-
 OF_FILES = ("columns", "ceiling", "ceilings", "any_workflow", "stratify", "force")
 
 

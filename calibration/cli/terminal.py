@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from calibration.reporting.document import Document
 
 EXISTING = click.Path(path_type=Path)
-
 Command = Callable[..., Any]
 
 

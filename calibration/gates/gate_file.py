@@ -10,7 +10,6 @@ from typing import Any, Literal
 from calibration.errors import InputError
 
 MAX_TIER = 60
-
 MAX_SET_ASIDE = 0.05
 
 TOP = (
@@ -19,15 +18,10 @@ TOP = (
 )  # fmt: skip
 
 OF_EVERY_GATE = ("level", "allow_skipped", "interval_aware")
-
 MAX_BYTES = 1_000_000
-
 MAX_USD = 1_000_000
-
 Level = Literal["must", "should"]
-
 LEVELS: tuple[str, ...] = ("must", "should", "off")
-
 _PASS = re.compile(r"(pass_at|pass_hat)_([1-9][0-9]{0,3})(?:\[([^\[\]\x00-\x1f\x7f]+)\])?")
 
 
@@ -78,7 +72,6 @@ class GateFile:
 
 
 _SHARE = Key(default=None, low=0, high=1)
-
 _NONE = Key(default=0, low=0, high=1)
 
 METRICS: Mapping[str, Mapping[str, Key]] = {

@@ -26,23 +26,14 @@ from calibration.statistics.intervals import t_chance, t_interval, wilson_share
 from calibration.statistics.means import MeanAgainstZero, mean_against_zero
 
 HC3 = "least squares within human class, HC3, t"
-
 CR3 = "least squares within human class, CR3 by task, t"
-
 MINIMUM_TASKS = 10
-
 MINIMUM_SPARE = 10
-
 NO_LEVERAGE = 1e-9
-
 NO_NOISE = 1e-14
-
 YES, NO, NOT_ASKED = 1, 0, -1
-
 NOTHING = "no labelled traces with a grade of the judge: label some"
-
 MISSING = -1
-
 NOT_ASKED_TWICE = "no trace has two verdicts of this judge: let it judge some traces twice or more"
 
 

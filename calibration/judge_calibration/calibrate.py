@@ -80,7 +80,6 @@ __all__ = [
 ]
 
 METHOD = "inversion less post-stratification"
-
 PRODUCTION_LABELS_LEAD = 100
 
 

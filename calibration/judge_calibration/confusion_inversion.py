@@ -33,9 +33,7 @@ from calibration.statistics.estimate import (
 from calibration.statistics.intervals import NO_VARIANCE, clipped, percentile_estimate, two_sided_z
 
 DELTA_METHOD = "confusion matrix inverted, delta"
-
 BOOTSTRAP_METHOD = "confusion matrix inverted, two-source bootstrap"
-
 NO_ERROR_SEEN = "no interval: no judge error seen in the reference set; use a pseudo-count"
 
 OUTSIDE = (
@@ -46,13 +44,9 @@ OUTSIDE = (
 SINGULAR = 1e-6
 
 NO_LABELS_OF_CLASS = "no reference trace of this class: label some"
-
 MOST_SINGULAR = 0.01
-
 LEE_METHOD = "Rogan-Gladen, interval of Lee et al."
-
 POSTERIOR_METHOD = "confusion matrix inverted, posterior"
-
 CLASS_VERDICTS_ONLY = POSTERIOR_METHOD + ", class verdicts only"
 
 # Conditions on the error rates for an inversion to be used.

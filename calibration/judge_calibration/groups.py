@@ -32,21 +32,13 @@ from calibration.statistics.estimate import (
 from calibration.statistics.intervals import independent_difference, normal_chance, two_sided_z
 
 LABELS_FOR_DIRECT = 50
-
 VERDICTS_FOR_DIRECT = 2
-
 SYNTHETIC = "inverted with the error rates of all groups, delta"
-
 DIRECT_DIFFERENCE = "both post-stratified on their own labels, limits combined (MOVER)"
-
 SYNTHETIC_DIFFERENCE = "both inverted with the same error rates, delta"
-
 SMALL = 5.0
-
 CHI_SQUARE = "chi-square of verdict given class over groups"
-
 PERMUTED = "chi-square of verdict given class over groups, {n:,} permutations within class"
-
 Kind = Literal["direct", "synthetic"]
 
 

@@ -43,15 +43,10 @@ from calibration.statistics.intervals import (
 )
 
 UNUSED = -1
-
 METHOD = "post-stratified by verdict, t"
-
 SHARES_METHOD = "post-stratified by verdict, Dirichlet posterior"
-
 BOOTSTRAP_METHOD = "post-stratified by verdict, two-source bootstrap"
-
 GAIN_METHOD = "1 / (1 - R squared), jackknife on the log scale"
-
 LABELS_FOR_GAIN = 30
 
 # Fewest labels of a cell of verdict x segment that is taken by itself.

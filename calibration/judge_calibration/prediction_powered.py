@@ -33,7 +33,6 @@ from calibration.statistics.intervals import (
 )
 
 METHOD = "PPI++, normal"
-
 NO_ERROR_SEEN = "no judge error seen"
 
 

@@ -330,7 +330,6 @@ def judge_quality(confusion: Confusion, *, confidence_level: float = 0.95) -> Ju
 
 
 Design = Literal["production", "reference"]
-
 HEADLINE: Mapping[str, str] = {"production": "post_stratified", "reference": "inversion"}
 
 

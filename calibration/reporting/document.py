@@ -13,7 +13,6 @@ from calibration.statistics.estimate import OK, Estimate
 from calibration.text import shown
 
 SIMULATED = "SIMULATED DATA: labels, verdicts and production runs are drawn at random."
-
 CHOSEN = "  These traces were chosen, not drawn at random: this holds for them only."
 
 # Names that a note lists.

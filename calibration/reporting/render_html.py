@@ -27,11 +27,8 @@ from calibration.reporting.document import (
 from calibration.text import shown
 
 HEIGHT, TOP, BOTTOM = 260, 14, 30
-
 LEFT, RIGHT = 7.0, 1.5
-
 ROW_HEIGHT, MIDDLE = 22, 11
-
 MOST_TICKS = 5
 
 POLICY = (

@@ -92,9 +92,7 @@ from reference_dataset.repeat_pass import RepeatAgreement, RepeatPass
 from reference_dataset.statistics import DatasetReport
 
 Json = dict[str, Any]
-
 Names = Mapping[str, Sequence[str]]
-
 Entry = str | tuple[str, Callable[[Any], Any], Any]
 
 

@@ -298,7 +298,6 @@ def _days(time: timedelta) -> str:
 
 
 ROUND = 12
-
 AIMED = 2 / 3
 
 

@@ -14,7 +14,6 @@ from calibration.statistics.estimate import BoolArray, Estimate, FloatArray, Int
 from calibration.statistics.intervals import independent_difference, t_interval, wilson_share
 
 BASELINE, RECENT, BLOCK = 30, 30, 10
-
 FALL, HORIZON = 0.15, 100
 
 # Two kinds of checks: together at most .05. The limit aims lower: it holds on average over the
@@ -25,7 +24,6 @@ FALSE_ALARMS, AIMED_AT = 0.025, 0.02
 LOWEST, HIGHEST = 0.10, 0.97
 
 N_SIMULATIONS = 4_000
-
 STEADY, MARKED = "steady", "marked"
 
 
@@ -252,9 +250,7 @@ def _hits(hits: BoolArray, confidence_level: float) -> Estimate:
 
 
 POINTS = 100.0
-
 METHOD, BY_CLASS = "mean, t", "mean by class, Welch-Satterthwaite t"
-
 NO_DIFFERENCE = "provisional: every credit is the canonical one, so there is no spread to judge by"
 
 

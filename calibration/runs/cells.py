@@ -22,14 +22,12 @@ NAMED = ("workflow", "model", "stratum")
 MOST_NAMES = 127
 
 GRID = 1024
-
 MOST_EXACT = 20_000
 
 # Penalised traces in a first look: enough to find too many different penalties.
 PROBED = 200_000
 
 LABELLED = ("week", "workflow", "model", "stratum")
-
 SUMS = ("n", "n_costed", "units", "cost", "cost_squared", "penalty")
 
 # Bins are 1/128 of a factor e wide, with their smallest and largest value: a bin of one or two
@@ -37,20 +35,15 @@ SUMS = ("n", "n_costed", "units", "cost", "cost_squared", "penalty")
 BINS = 128.0
 
 LEVELS = (0.5, 0.9, 0.95, 0.99)
-
 PERCENTILES = ("p50", "p90", "p95", "p99")
-
 COST_COLUMNS = ("n_held", "share_over_ceiling", "cost_per_unit", "cost_per_success")
 
 # Above `MOST_TASKS` tasks, this number of random groups of tasks is resampled.
 MOST_TASKS, MOST_GROUPS = 20_000, 5_000
 
 BY = ("week", "workflow", "model")
-
 Codes = NDArray[np.int64]
-
 NAMES, CLASSES, WEEK_0 = MOST_NAMES + 1, 8, 1 << 24
-
 HEAD_BELOW = NAMES * NAMES * CLASSES * 2
 
 
@@ -342,9 +335,7 @@ def _scores(cells: Cells, table: CreditTable) -> NDArray[np.float64]:
 ZERO, MISSING = -1_000_000, -(1 << 20)
 
 WIDTH = 1 << 21
-
 COLUMNS = ("n", "n_known", "mean", *PERCENTILES)
-
 Column = NDArray[Any]
 
 

@@ -28,15 +28,10 @@ _TEXTS = (
 )  # fmt: skip
 
 _SHOWN = ("workflow", "outcome", "cost_usd", "units", "weight", "started_at")
-
 _NO_TEXT, _NO_NUMBER = "CAST(NULL AS VARCHAR)", "CAST(NULL AS DOUBLE)"
-
 MAX_USD = 1e6
-
 MAX_UNITS = MAX_WEIGHT = 1e9
-
 SHOWN = 80
-
 KNOWN = (*REQUIRED, *OPTIONAL)
 
 
@@ -243,7 +238,6 @@ WHY: dict[str, str] = {
 }
 
 REASONS = tuple(WHY)
-
 CODE = {reason: k for k, reason in enumerate(REASONS, 1)}
 
 

@@ -73,13 +73,9 @@ MOST_NAMED = 20_000
 MOST_LATENCIES, BINS = 1_000_000, 4096.0
 
 _CORRUPTED = r"""(^|[,;|\["'])\s*data_corruption\s*($|[,;|\]"'])"""
-
 EVENTS = ("loops", "data_corruption")
-
 TEXTS = ("tier", "category", "model")
-
 EXAMPLES = 5
-
 SCORE = "score"
 
 FACTS = (
@@ -595,7 +591,6 @@ def _notes(
 
 
 LISTED = ("outcome", "trace_id", "workflow", "model", "task", "week", "at", "cost", "latency")
-
 MOST_TAGS = 50
 
 # Longer tags are cut.

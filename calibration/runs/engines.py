@@ -34,9 +34,7 @@ from pyarrow import csv
 from calibration.weeks import weeks_of
 
 _LINE = re.compile(r"^(?P<line>.*?)\s*-- (?P<mark>if|unless|each) (?P<name>\w+)(?P<block>:?)$")
-
 _PARAMETER = re.compile(r"\$([a-z]\w*)")
-
 _READS = re.compile(r'\b(FROM|JOIN) "(\w+)"')
 
 

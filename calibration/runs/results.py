@@ -24,9 +24,7 @@ MOST_UNITS, GROUPS = 5_000, 2_000
 CORE, P95 = "core", 0.95
 
 FAILED = "error|fail|exception|crash"
-
 TIMED_OUT = "time.?out|timed.?out|deadline"
-
 VERDICT = "verdict_"
 
 BAD: dict[str, str] = {

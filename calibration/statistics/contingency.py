@@ -31,9 +31,7 @@ EXACT_BELOW = 25
 WHOLE = 1 - 1e-12
 
 KAPPA = "Fleiss-Cohen-Everitt, Fisher z"
-
 ONE_CLASS = "undefined without variation: both name one class only; add items of others"
-
 Name = TypeVar("Name")
 
 

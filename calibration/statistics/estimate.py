@@ -6,11 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
-
 IntArray = NDArray[np.int64]
-
 BoolArray = NDArray[np.bool_]
-
 OK = "ok"
 
 

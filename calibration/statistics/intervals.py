@@ -21,13 +21,9 @@ CELLS = 4_000_000
 NO_VARIANCE = 1e-20
 
 NO_VARIATION = "no variation seen"
-
 METHOD = "delete-one jackknife, Fisher z"
-
 LOGIT = "delete-one jackknife, logit"
-
 EXACT = "exact bound"
-
 NO_DISAGREEMENT = "no disagreement seen"
 
 BELOW_THE_SCALE = (

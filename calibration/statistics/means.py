@@ -36,7 +36,6 @@ from calibration.statistics.intervals import (
 )
 
 MEAN, BY_TASK, ALIKE = "mean, t", "mean, cluster-linearised t", "mean, exact bound"
-
 HUMAN = "human labels only"
 
 # A variance below this share of its terms is rounding error of the sums.

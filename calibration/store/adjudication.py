@@ -36,7 +36,6 @@ REOPENED = (
 )
 
 DECISIONS = ("accepted", "declined")
-
 MAX_TEXT = 600
 
 _COLUMNS = (

@@ -29,7 +29,6 @@ WHERE e.reviewer_id = ? ORDER BY e.seq
 """
 
 MIX_NEEDS = 30
-
 MAX_REASON = 2_000
 
 

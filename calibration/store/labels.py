@@ -44,11 +44,8 @@ from calibration.store.traces import ImportResult, TraceStore, parts_directory, 
 from calibration.taxonomy import Taxonomy
 
 MAX_TEXT = 4_000
-
 MAX_QUOTES = 20
-
 MAX_SUB_GOALS, MAX_ID = 200, 200
-
 MAX_REASON = 300
 
 # Fields of a label or draft other than trace, reviewer and batch.

@@ -34,7 +34,6 @@ from calibration.store.database import (
 from calibration.store.people import ADMIN, LEAD, REVIEWER, StorePart, check_lead, open_to
 
 PACE_LABELS, PACE_NEEDS = 20, 5
-
 MAX_TAGS_OFFERED = 50
 
 # Traces by kind and workflow.
@@ -270,11 +269,8 @@ class StoreProgress:
 
 
 SETTING = "certificate"
-
 ANY, PRIVATE = "any", "private"
-
 EXAM_SKIP = "an examination has no skips: answer what you can defend best"
-
 EXAM_ENDED = "the examination has ended; its labels stand"
 
 # A lease ends once its reviewer has labelled or skipped the trace.
@@ -382,7 +378,6 @@ def open_traces(
 
 
 LEASE = timedelta(minutes=15)
-
 LONG_AGO = datetime(1970, 1, 1)  # noqa: DTZ001  the store keeps UTC without zone
 
 

@@ -67,9 +67,7 @@ class StorePart:
 
 
 REVIEWER, LEAD, ADMIN = ROLES
-
 RANK = {role: rank for rank, role in enumerate(ROLES)}
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

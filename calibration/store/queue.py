@@ -43,11 +43,8 @@ from calibration.store.traces import TraceStore
 from calibration.weeks import weeks_of
 
 GOLD, REPEAT = "gold", "repeat"
-
 GOLD_RATE = REPEAT_RATE = 0.05
-
 FULL_POOL = 30
-
 REPEAT_AFTER = timedelta(days=7)
 
 # Labels by this many reviewers make the consensus of a trace usable as gold.

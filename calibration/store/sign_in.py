@@ -37,11 +37,8 @@ from calibration.store.people import (
 )
 
 SHORTEST_PASSPHRASE, LONGEST_PASSPHRASE = 12, 200
-
 FEWEST_CHARACTERS = 5
-
 LEGIBLE = "abcdefghjkmnpqrstuvwxyz23456789"
-
 OPEN, PASSPHRASE = IDENTITIES = ("open", "passphrase")
 
 # Nobody becomes the first admin from elsewhere.
@@ -171,7 +168,6 @@ FREE, WAIT, LONGEST_WAIT = 5, timedelta(minutes=15), timedelta(hours=4)
 FREE_OF_ADDRESS, HOUR = 50, timedelta(hours=1)
 
 FREE_OF_NAME, DAY = 100, timedelta(days=1)
-
 KEPT = timedelta(days=30)
 
 

@@ -50,9 +50,7 @@ from calibration.taxonomy import Taxonomy, default_taxonomy
 SILENT = 15.0
 
 YIELDING = 19
-
 REPLY, REQUEST, SERVER = ".reply.json", ".parquet", "server"
-
 EVERY, SNAPSHOT_EVERY = 1.0, 5.0
 
 # The calls of the store that may be handed over. Of a passphrase only the hash is written down,

@@ -19,11 +19,8 @@ from calibration.store.traces import parts_directory
 from calibration.taxonomy import Taxonomy
 
 DISPUTED, UNLABELLED = "disputed", "unlabelled"
-
 FOR_LEADS = ("classes", "tags", "judge", "verdicts", "models")
-
 MAX_OPTIONS = 500
-
 TASK_CHARS = 160
 
 SORTED_BY = {

@@ -51,9 +51,7 @@ from calibration.success_rate.resampling import (
 from calibration.success_rate.runs import RunCounts
 
 BEFORE, AFTER = "before:", "after:"
-
 POWER = 0.80
-
 MOVED, LEVEL = 0.02, 0.05
 
 # Two points exactly, up to rounding of shares, is not more than two.
@@ -446,7 +444,6 @@ def _step_up(p_values: Sequence[float]) -> list[float]:
 
 
 Verdict = Literal["better", "worse", "equivalent", "inconclusive"]
-
 Rule = Literal["difference", "separate intervals"]
 
 

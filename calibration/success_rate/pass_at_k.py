@@ -23,7 +23,6 @@ from calibration.statistics.intervals import MINIMUM_UNITS, NO_VARIATION
 from calibration.success_rate.resampling import ratio_estimates
 
 SIZES = (0.2, 300.0)
-
 GRID_MEAN, GRID_SIZE = 160, 80
 
 # Cells whose posterior density is below exp(-NEGLIGIBLE) of the highest are negligible.

@@ -46,7 +46,6 @@ MOST_UNITS, GRID, COARSEST = 20_000, 1024, 32
 MOST_TASKS, FEWEST_GROUPS = 5_000, 2_000
 
 BOOTSTRAP_UNITS = 20
-
 UNDEFINED_DRAWS = "no interval: some resamples hold no run of this kind; add runs"
 
 # Cost of a multinomial draw per cell, relative to an index draw per unit.

@@ -93,9 +93,7 @@ def scores(outcomes: ArrayLike, penalties: ArrayLike, *, credit: ArrayLike) -> F
 
 
 NEEDED = ("stratum", "weight", "outcome", "cost_known", "penalty_step", "n", "penalty", "score")
-
 OTHER_SCORE = "score_"
-
 BY = ("week", "workflow", "model")
 
 # Keys up to this number are counted in an array, larger ones are sorted.

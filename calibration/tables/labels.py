@@ -28,13 +28,9 @@ from calibration.tables.rows import (
 from calibration.trace_formats.fields import FieldError
 
 Source = Path | pd.DataFrame
-
 MAX_USD = 1_000_000
-
 MAX_WEIGHT = 1e9
-
 MAX_SIZE = 1e12
-
 MAX_SAMPLE = 2**31 - 1
 
 

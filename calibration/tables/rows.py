@@ -33,13 +33,9 @@ from calibration.trace_formats.json_scanner import decode_text
 from calibration.trace_formats.own_files import delimiter_of
 
 Row = dict[str, Any]
-
 MAX_QUOTES = 20
-
 YES, NO = ("true", "yes", "1"), ("", "false", "no", "0")
-
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
-
 _GUARDED = re.compile(r"'+[=+\-@\t\r]")
 
 

@@ -14,11 +14,8 @@ from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.trace_formats.fields import FieldError
 
 MAX_TRACE_BYTES = 20_000_000
-
 MAX_FIELD_BYTES = 2_000_000
-
 MAX_STEPS = 2_000
-
 MAX_COST_USD = 1_000_000.0
 
 

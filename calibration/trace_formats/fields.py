@@ -13,17 +13,11 @@ from calibration.records import GRADES, NO_VERDICT, Verdict
 from calibration.taxonomy import Taxonomy
 
 MAX_ID_CHARS = 200
-
 MAX_METADATA_CHARS = 64_000
-
 MAX_METADATA_TEXT = 4_000
-
 MAX_METADATA_DEPTH = 8
-
 MAX_SECONDS = 1e9
-
 MAX_COUNT = 1_000_000_000_000
-
 TOLERANCE = 1e-6  # tau-bench's own test for a reward of 1
 
 
@@ -32,9 +26,7 @@ class FieldError(ValueError):
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
-
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 

@@ -11,16 +11,13 @@ from calibration.trace_formats.base import MAX_TRACE_BYTES
 from calibration.trace_formats.fields import FieldError, storable
 
 MAX_FILE_BYTES = 2_000_000_000
-
 _BOM = b"\xef\xbb\xbf"
-
 _BLANK = re.compile(r"[ \t\r\n]*")
 
 # Escapes that decode to NUL or to characters that UTF-8 cannot hold.
 _SUSPECT = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 
 _DECODER = json.JSONDecoder()
-
 _CUT = "the file ends in the middle of it: it was not written to the end"
 
 

@@ -32,7 +32,6 @@ from calibration.trace_formats.fields import (
 from calibration.trace_formats.messages import Clock, Transcript, read_messages
 
 RECORD_SOURCE = "records"
-
 MAX_TRIAL = 1_000_000
 
 FIELDS = (
@@ -62,7 +61,6 @@ FIELDS = (
 )
 
 TRANSCRIPT_SOURCE = "transcript"
-
 NO_WORKFLOW = "unspecified"
 
 _RESULT_NAMES = {

@@ -41,9 +41,7 @@ from calibration.trace_formats.json_scanner import JsonText
 from calibration.trace_formats.messages import Clock, read_messages
 
 SOURCE = "tau2"
-
 INDEX = "results.json"
-
 FOLDER = "simulations"
 
 _SCENARIO = (

@@ -31,9 +31,7 @@ from calibration.trace_formats.json_scanner import JsonText
 from calibration.trace_formats.messages import read_messages
 
 SOURCE = "tau-bench"
-
 _POLICY = re.compile(r"#\s*(airline|retail)\s+agent\s+policy", re.IGNORECASE)
-
 _RUN_NAME = re.compile(r"(?:tool-calling|act|react|few-shot)-(?P<model>.+?)-[\d.]+_range_")
 
 

@@ -16,9 +16,7 @@ from calibration.records import CAUSES, Reviewer
 from calibration.store import Store
 
 LIST = "adjudicate_done"
-
 REASON = "adjudicate_withdraw_reason"
-
 REFUSED = "adjudicate_withdraw_refused"
 
 

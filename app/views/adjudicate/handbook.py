@@ -18,9 +18,7 @@ from calibration.records import Reviewer
 from calibration.store import Store
 
 TIMES = "adjudicate_times"
-
 REFUSED = "adjudicate_proposal_refused"
-
 SHOWN = 12
 
 

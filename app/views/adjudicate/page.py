@@ -19,9 +19,7 @@ from calibration.records import Reviewer
 from calibration.store import Store
 
 PAGE, VIEW, COUNTED = "adjudicate", "adjudicate_view", "adjudicate_counted"
-
 DECIDE, DONE, HANDBOOK = "Decide", "Settled", "Handbook"
-
 AGREED = 10
 
 

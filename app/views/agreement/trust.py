@@ -16,7 +16,6 @@ from calibration.reporting.sections.agreement import COEFFICIENTS, benchmark, ch
 from calibration.statistics.estimate import OK, Estimate
 
 THRESHOLDS = [("tentative from .667", TENTATIVE), ("rely from .8", RELY)]
-
 WEEKS = "weeks"
 
 

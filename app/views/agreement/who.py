@@ -23,9 +23,7 @@ from calibration.analyses.agreement.traces import (
 from calibration.reporting.sections.agreement import SIGNIFICANT, other_use
 
 PAIR, SEEN = AGREEMENT.key("pair"), AGREEMENT.key("pair_seen")
-
 PAIRS = AGREEMENT.key("pairs")
-
 CONSENSUS, CANONICAL = "settled", "canonical"
 
 

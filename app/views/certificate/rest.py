@@ -20,11 +20,8 @@ from calibration.reviewers.certification import AttemptRule
 from calibration.store import Store
 
 Others = list[tuple[Reviewer, Standing]]
-
 AGAIN = " (certified: would be examined again)"
-
 TOO_FEW = "allowed; too few adjudicated traces"
-
 WHOLE, TWICE = "one examination", "within two attempts"
 
 WHO, REASON, TOKEN, MESSAGE = (

@@ -21,11 +21,8 @@ from calibration.records import NO_VERDICT, SOURCE_JUDGE
 from calibration.store import SORTED_BY, Store, TraceFilter, label_states
 
 KEY = "data_"
-
 ENDED = {"error": "a call ended in an error", "ok": "every call ended well"}
-
 PICK, SAVE_AS, MESSAGE, MADE = "data_pick", "data_save_as", "data_message", "data_made"
-
 MANY = ("workflows", "statuses", "classes", "tags", "verdicts", "models")
 
 AHEAD = (

@@ -17,7 +17,6 @@ from calibration.statistics.means import MeanAgainstZero
 from calibration.store import Store
 
 OTHER = JUDGE.key("other")
-
 NOBODY = "nobody"
 
 SLOPES = {

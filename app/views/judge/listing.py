@@ -22,7 +22,6 @@ from calibration.text import one_line
 MOST_ROWS = 1_000
 
 REASON = 200
-
 REASONS = ("humans say", "judge says")
 
 

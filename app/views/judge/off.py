@@ -19,7 +19,6 @@ from calibration.analyses.judge.diagnostics import (
 from calibration.reporting.sections.judge import COEFFICIENTS, NO_VERDICT_GIVEN, beside_humans
 
 BEGIN = "errors begin here"
-
 PANEL, OUTSIDER = "human with human", "judge with human"
 
 

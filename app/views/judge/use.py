@@ -22,7 +22,6 @@ GROUPING = JUDGE.key("by")
 FOR_ALL = ("workflow", "week")
 
 LISTED = ("agent", "workflow")
-
 LONGEST = 60
 
 

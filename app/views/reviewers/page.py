@@ -22,7 +22,6 @@ from calibration.store import Store
 from calibration.store.queue import FULL_POOL, REPEAT_AFTER
 
 CHOSEN, MISSED = "reviewers_chosen", "reviewers_missed"
-
 KINDS = {"gold": "gold", "repeat": "own repeat"}
 
 

@@ -17,11 +17,8 @@ from calibration.reporting.document import Section
 from calibration.store import Store
 
 TITLE = "Agent success rate"
-
 WEEK, MONTH, ALL, DAYS = "Last week", "Last 4 weeks", "All", "From - to"
-
 EVERY = "All workflows"
-
 WORK = "Work lists"
 
 FILES = (("HTML", "html", "text/html"), ("Markdown", "md", "text/markdown"),

@@ -21,9 +21,7 @@ from calibration.text import one_line
 MOST_ROWS = 1_000
 
 REASON = 200
-
 SPARSE = ("model", "why", "evidence")
-
 CLASS = ASR.key("class")
 
 

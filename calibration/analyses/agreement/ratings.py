@@ -17,9 +17,7 @@ from calibration.tables.rows import Row, any_rows, cell_text, place_of
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
 LONG = ("item", "rater", "label")
-
 BY_VALUE = ("krippendorff_interval", "krippendorff_ratio")
-
 NAMES = (*WEIGHTS, "krippendorff_nominal", ORDINAL, *BY_VALUE)
 
 

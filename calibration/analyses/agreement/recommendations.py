@@ -21,7 +21,6 @@ from calibration.statistics.estimate import Estimate
 FEWEST_TRACES = 3
 
 NAMED_TRACES = 3
-
 SIGNIFICANT = 0.05
 
 # Narrowest interval to plan for: a narrower one would take tens of thousands of traces.

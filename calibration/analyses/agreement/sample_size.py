@@ -13,7 +13,6 @@ from calibration.errors import CalibrationError, InputError
 from calibration.store import Store
 
 Planned = Literal["krippendorff_alpha", "gwet_ac"]
-
 COEFFICIENTS = {"krippendorff_alpha": KRIPPENDORFF_ALPHA, "gwet_ac": GWET_AC}
 
 

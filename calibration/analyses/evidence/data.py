@@ -21,9 +21,7 @@ from calibration.taxonomy import Taxonomy
 from calibration.weeks import weeks_of
 
 UNKNOWN = "unknown"
-
 BY = ("agent", "workflow", "model", "week")
-
 MISSING = -1
 
 # Shares of the reviewers are sums of 1/m.
@@ -33,7 +31,6 @@ ALL = 1 - 1e-9
 INPUTS = ("trace_id", "workflow", "task_key")
 
 CONTEXT = (*INPUTS, "agent", "model", "agent_version", "n_steps", "response_chars")
-
 Sampling = Literal["drawn", "claimed", "chosen"]
 
 

@@ -36,18 +36,14 @@ from calibration.trace_formats.fields import FieldError, number, whole, wrong
 from calibration.trace_formats.json_scanner import decode_text
 
 SPLIT = "split"
-
 NO_CLASS = (NO_VERDICT, SPLIT)
-
 NO_ROW = "the trace has no row in the verdict file"
-
 LABEL_COLUMNS = ("trace_id", "reviewer_id", "outcome", "code", "rationale", "evidence")
 
 # Fields of a JSON file of counted tables.
 REQUIRED = ("design", "classes", "credit", "confusion", "production_judge_counts")
 
 OPTIONAL = ("judge_classes",)
-
 MAX_CLASSES = 200
 
 # Limit of labelled traces, which become rows; far above any real count.

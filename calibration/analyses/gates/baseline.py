@@ -23,7 +23,6 @@ from calibration.success_rate.runs import OTHER_SCORE, RunCounts, count_runs, co
 from calibration.taxonomy import Taxonomy, default_credits
 
 MOST_CATEGORIES = 200
-
 ASR_PART, PASS_PART, CATEGORY_PART = 21, 22, 23
 
 OTHER_TREE = (
@@ -32,7 +31,6 @@ OTHER_TREE = (
 )
 
 OTHER_PASS = "in the baseline partial_plus passes and here it does not, or the other way round"
-
 PAIRED, NO_TASK = "paired by task", "no task is in both"
 
 OTHER_CEILINGS = (
@@ -41,11 +39,8 @@ OTHER_CEILINGS = (
 )
 
 PART = "for_comparison"
-
 FORMAT = "asr-gate-baseline/1"
-
 MAX_BYTES = 500_000_000
-
 KEYS = ("task", "stratum", "outcome", "cost_known", "penalty_step", "weight", "tasks")
 
 

@@ -74,21 +74,13 @@ from calibration.tables.labels import LabelFile, LabelRow, read_human_labels
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
 CHOSEN = "the labelled runs were chosen, not drawn at random (--design reference)"
-
 NO_RUN = "labels of traces that are not among the runs"
-
 EXAMPLES = 5
-
 MEAN_OVER_TASKS = "mean over tasks"
-
 GIVEN = "outcomes as given, not calibrated"
-
 HARMLESS = "identical_duplicate"
-
 PASS_PART = 20
-
 CORRUPTED = "data_corruption"
-
 OVER_PART = 24
 
 NO_BASELINE = (
@@ -108,9 +100,7 @@ PARTIAL_TOO = (
 )
 
 NO_STEPS = "no trace of the store has steps"
-
 NO_TAG = "no label of the batch has a tag, so nobody looked"
-
 NO_JUDGE = "the store holds no verdicts to hold against the labels"
 
 

@@ -67,7 +67,6 @@ EVERY = ""
 TOLERATED = 0.1
 
 OF_TRACE = ("trace_id", "workflow", "task_key", "judge_id", "verdict")
-
 OF_CLASSES = ("likeliest", "probability", "entropy_bits", "basis", "basis_labels", "calibration")
 
 CHOSEN = Notice(

@@ -43,11 +43,8 @@ from calibration.store import Store
 from calibration.taxonomy import Taxonomy
 
 NO_CLASS = "no labelled trace has a verdict that is a class: run the judge on the labelled traces"
-
 NO_FAMILY = "the model family of the judge is not known: name it with --judge-family"
-
 ONE_CLASS = "every label is of one class; label traces of the others"
-
 NO_MODELS = "no labelled trace says which model ran it"
 
 WEIGHED = (

@@ -28,7 +28,6 @@ from calibration.store import Store
 from calibration.tables.labels import VerdictFile, read_verdicts
 
 NOT_LABELLED = "no labelled trace has a verdict of both: label traces that both judged"
-
 NOT_CLASSES = "no trace has a verdict of both that is a class"
 
 

@@ -38,11 +38,8 @@ from calibration.statistics.means import MeanAgainstZero
 from calibration.store import Store
 
 COLUMN = {"agent": "agent", "workflow": "workflow", "model": "model", "week": "started_at"}
-
 MOST_COMPARED = 10
-
 NO_LABELS = "no labelled trace of this group has a verdict that is a class: label some"
-
 GAP_DIFFERENCE = "difference of the judge's leniency, limits combined (MOVER)"
 
 

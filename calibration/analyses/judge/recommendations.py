@@ -24,7 +24,6 @@ from calibration.taxonomy import Taxonomy
 WANTED = (0.1, 0.075, 0.05, 0.04, 0.03, 0.02, 0.015, 0.01)
 
 NARROWER = 0.9
-
 RANDOM_LABELS = 100
 
 # Below this, errors at a question are one or two traces: no reason to change a prompt.

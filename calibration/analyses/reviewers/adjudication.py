@@ -21,11 +21,8 @@ from calibration.store import Batch, Store
 from calibration.taxonomy import Taxonomy
 
 NO_QUESTION = "no question"
-
 AT_LEAST = 3
-
 OPEN, ACCEPTED = "open", "accepted"
-
 RUBRIC = "rubric_unclear"
 
 # Placeholder in a drafted sentence for the lead to fill in.

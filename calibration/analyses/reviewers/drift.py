@@ -14,9 +14,7 @@ from calibration.store import Store
 from calibration.store.queue import GOLD, REPEAT, gold_rate
 
 KINDS = (GOLD, REPEAT)
-
 SEED = 1
-
 PACE_LABELS, PACE_NEEDS = 20, 5
 
 

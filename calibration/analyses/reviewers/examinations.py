@@ -37,9 +37,7 @@ from reference_dataset.records import CanonicalLabel
 from reference_dataset.team import private_traces, team_reference
 
 OWN_FORM = "own"
-
 FEWEST, FEWEST_OF_A_CLASS = 40, 3
-
 PRACTICE_FORM = "practice"
 
 

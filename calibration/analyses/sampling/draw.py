@@ -350,7 +350,6 @@ def batch_of(
 
 
 FEW_SHOTS, DEVELOPMENT, LOCKED_TEST = "few_shots", "development", "locked_test"
-
 SPLITS = (FEW_SHOTS, DEVELOPMENT, LOCKED_TEST)
 
 # The practice form may also teach a judge; of the exams only A may be tuned on.

@@ -31,14 +31,12 @@ WORDS = {
 }
 
 FEWEST_JUDGES = 3
-
 ESCALATED, ACCEPTED = 0, 1
 
 # With fewer labels the audit is sized for the worst case.
 FEWEST_EARLIER = 10
 
 Signal = Literal["samples", "probability", "judges"]
-
 SIGNALS: tuple[Signal, ...] = ("samples", "probability", "judges")
 
 # Doubtful above: any disagreement among samples; no class with .7; half a bit.

@@ -102,7 +102,6 @@ def verdict_strata(
 
 
 Allocation = Literal["proportional", "neyman"]
-
 ALLOCATIONS: tuple[Allocation, ...] = ("proportional", "neyman")
 
 

@@ -82,9 +82,7 @@ ADD = {
 }
 
 LEVELS = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
-
 COST_LEVELS = (0.5, 0.9, 0.99)
-
 MEANS = ("feedback",)
 
 
@@ -287,9 +285,7 @@ def _percentiles(runs: Operation, what: str, unit: str, amounts: Amounts) -> Ite
 
 
 LITERAL = "as printed, without a floor for each run: a diagnostic, no interval"
-
 ABOVE = "share of the runs with a cost and a ceiling"
-
 UNLABELLED = "none of its traces is labelled: label some"
 
 

@@ -55,7 +55,6 @@ from calibration.taxonomy import Taxonomy, default_taxonomy
 MOST_HASHED = 16_000_000
 
 DIGITS = 6
-
 Window = tuple[datetime | None, datetime | None]
 
 
@@ -291,7 +290,6 @@ def _source(path: str, files: Sequence[str]) -> SourceFile:
 
 
 GIVEN = "outcomes taken as given, not calibrated"
-
 NO_JUDGE = "none: the outcomes of the file are taken as given"
 
 COLUMNS = (

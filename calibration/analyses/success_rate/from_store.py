@@ -80,9 +80,7 @@ from calibration.taxonomy import Taxonomy
 from calibration.weeks import calendar, week_of
 
 NO_VERDICTS = "the store holds no verdicts; import a judge's verdicts to correct for its errors"
-
 BY = ("week", "workflow", "model")
-
 DIRECT: Kind = "direct"
 
 
@@ -394,13 +392,9 @@ BASIS = "human labels alone"
 APART = 0.20
 
 MOST_TAGS, MOST_AGENTS = 50, 20
-
 KS = (1, 2, 4, 8)
-
 CORRECTED = "corrected for judge error"
-
 HUMAN_ONLY = "human labels only, not calibrated"
-
 SIMULATED = "SIMULATED DATA: labels, verdicts and production runs are drawn at random."
 
 MISSING = {

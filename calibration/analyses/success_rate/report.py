@@ -28,9 +28,7 @@ PREVIOUS = "previous"
 PLACES = ("files", "postgres", "table", "spark", "taxonomy")
 
 SHOWN_RUNS = 20
-
 DEFAULT_WEIGHTS = "default_weights"
-
 PARTIAL = {"partial_30": 0.3, "partial_40": 0.4, "partial_50": 0.5}
 
 
@@ -320,9 +318,7 @@ SETTING = {
 VERIFIED = ("asr", "asr_gross", "asr_literal", "asr_without_abandoned", "pass_rate")
 
 TOLERANCE = 1e-9
-
 SHORTEST, MOST_FILE = 8, 50_000_000
-
 _WEEK = re.compile(r"\d{4}-W\d{2}")
 
 

@@ -39,7 +39,6 @@ COEFFICIENTS = {
 }
 
 BY = ("class", "node", "reviewer", "week")
-
 SHOWN_ITEMS = 10
 
 # Adjusted p-value below which a difference is reported.

@@ -20,7 +20,6 @@ from calibration.reporting.document import (
 from calibration.text import visible
 
 IN_POINTS = ("non_inferior", "regression")
-
 SHOWN_PARTS = 40
 
 

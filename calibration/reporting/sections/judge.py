@@ -35,9 +35,7 @@ from calibration.statistics.means import MeanAgainstZero
 from calibration.text import one_line
 
 DISAGREEMENTS_SHOWN = 20
-
 GROUPS_SHOWN = 12
-
 LONGEST = 300
 
 COEFFICIENTS = {

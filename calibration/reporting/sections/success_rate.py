@@ -53,7 +53,6 @@ FLAGS = (
 )
 
 SHOWN_WEEKS = 8
-
 KINDS = ("latency", "cost")
 
 SHIFT = (
@@ -82,7 +81,6 @@ ABOUT = (
 )
 
 MOST_POINTS = 40
-
 TITLE = "Agent Success Rate report"
 
 
