@@ -106,17 +106,15 @@ def calibrate(asr: Run) -> Run:
 def content(case: str = "b", **changes: Any) -> dict[str, Any]:
     """Return a five-class table as the file of tables has it; None takes a field away."""
     of_a = case == "a"
+    confusion = CASE_A["reference_confusion_true_x_judge"]
+    counts = CASE_A["production_judge_counts"]
+    if not of_a:
+        confusion = CASE_B["production_labelled_true_x_judge"]
+        counts = CASE_B["production_judge_counts_all_incl_labelled"]
     fields = {
-        "design": "reference" if of_a else "production",
-        "classes": TABLES["classes"],
-        "credit": TABLES["credit"],
-        "confusion": CASE_A["reference_confusion_true_x_judge"]
-        if of_a
-        else CASE_B["production_labelled_true_x_judge"],
-        "production_judge_counts": CASE_A["production_judge_counts"]
-        if of_a
-        else CASE_B["production_judge_counts_all_incl_labelled"],
-    } | changes
+        "design": "reference" if of_a else "production", "classes": TABLES["classes"],
+        "credit": TABLES["credit"], "confusion": confusion, "production_judge_counts": counts,
+    } | changes  # fmt: skip
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -124,10 +122,6 @@ def counted(fields: object, name: str = "tables.json") -> Path:
     path = Path(name)
     path.write_text(fields if isinstance(fields, str) else json.dumps(fields), encoding="utf-8")
     return path
-
-
-def three(estimate: dict[str, Any]) -> list[float]:
-    return [estimate["value"], *estimate["interval"]]
 
 
 def check(item: object) -> int:

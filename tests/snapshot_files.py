@@ -1,7 +1,7 @@
 """Texts kept in files: compared byte by byte, and written anew with ``ASR_SNAPSHOTS=write``."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from difflib import unified_diff
 from itertools import islice
 from pathlib import Path
@@ -13,28 +13,31 @@ WRITE = os.environ.get("ASR_SNAPSHOTS") == "write"
 MOST_LINES = 60
 
 
-def hold(path: Path, text: str) -> None:
-    """Compare a text with the one kept, or keep it; a failure shows where they differ."""
+def hold(path: Path, text: str, alike: Callable[[str, str], bool] | None = None) -> None:
+    """Compare a text with the one kept, or keep it; a failure shows where they differ.
+
+    Lines that are alike count as the same.
+    """
     if WRITE:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode())
         return
     if not path.exists():
-        pytest.fail(f"{path} is missing: ASR_SNAPSHOTS=write writes it", pytrace=False)
+        pytest.fail(f"{path} is missing: `make snapshots` writes it", pytrace=False)
     kept = path.read_bytes().decode()
-    if kept != text:
-        pytest.fail(f"{path.name} has changed:\n{difference(kept, text)}", pytrace=False)
-
-
-def difference(kept: str, text: str) -> str:
-    """Return the first lines of a unified diff."""
-    lines = unified_diff(kept.splitlines(), text.splitlines(), "kept", "now", n=2, lineterm="")
-    shown = list(islice(lines, MOST_LINES + 1))
-    if not shown:
-        return "only the ends of lines differ"
+    if kept == text:
+        return
+    old, new = kept.splitlines(), text.splitlines()
+    if alike is not None and len(old) == len(new):
+        new = [o if alike(o, n) else n for o, n in zip(old, new, strict=True)]
+        if old == new:
+            return
+    lines = unified_diff(old, new, "kept", "now", n=2, lineterm="")
+    shown = [line[:400] for line in islice(lines, MOST_LINES + 1)]
     if len(shown) > MOST_LINES:
         shown[MOST_LINES:] = ["... and more"]
-    return "\n".join(shown)
+    told = "\n".join(shown) or "only the ends of lines differ"
+    pytest.fail(f"{path.name} has changed:\n{told}", pytrace=False)
 
 
 def hold_names(folder: Path, names: Collection[str]) -> None:

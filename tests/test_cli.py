@@ -1,13 +1,11 @@
 """The way by the command line from the files to the report: what is stored, worked out by hand."""
 
-import csv
-import io
 from pathlib import Path
 
 import pytest
 
 from calibration.store import Store, TraceFilter
-from tests.cli_runs import FIXTURES, Run, data, record, write, write_csv, write_runs
+from tests.cli_runs import Run, data, record, write, write_csv, write_runs
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -38,46 +36,28 @@ def test_the_whole_way(asr: Run, tmp_path: Path, filled: list[str]) -> None:
     assert data(asr("report", "--json", "--seed", 3)) == reported
 
 
-def test_labels_round_trip_through_files(asr: Run, tmp_path: Path, filled: list[str]) -> None:
-    formula = '=HYPERLINK("http://evil","x")'
-    rows = [
-        {"trace_id": filled[0], "reviewer": "Ann", "outcome": "hallucinated",
-         "rationale": formula, "evidence_step": "s1", "evidence_quote": "-1 'quoted', \"so\"",
-         "confidence": 2, "tags": ["-late", "policy  gap"], "sub_goals": {"1": "done"}},
-        {"trace_id": filled[1], "reviewer": "Ann", "outcome": "complete"},
-    ]  # fmt: skip
-    asr("labels", "import", write(tmp_path / "l.jsonl", *rows))
-    asr("labels", "export", "--output", "out.csv")
-    printed = asr("labels", "export").stdout_bytes
-    assert printed == (tmp_path / "out.csv").read_bytes()
-    exported = list(csv.DictReader(io.StringIO(printed.decode(), newline="")))
-    assert sorted(row["rationale"] for row in exported) == ["", "'" + formula]
-    asr("sample", "--n", 60, "--seed", 9)  # a batch of every trace, without labels
-    assert data(asr("labels", "import", "out.csv", "--json"))["stored"] == 2
-    asr("labels", "export", "--output", "again.csv")
-    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "out.csv").read_bytes()
-    with Store.open(tmp_path / "asr.duckdb") as store:
-        stored = store.label_frame("production-002")
-    assert set(stored["rationale"].dropna()) == {formula}
-    assert stored["confidence"].dropna().tolist() == [2]
-    assert sorted(stored["tags"]) == ['["-late", "policy gap"]', "[]"]
-    assert sorted(stored["sub_goals"]) == ['{"1": "done"}', "{}"]
-
-
-def test_marks_that_cannot_be_stored_stop_an_import(
+def test_marks_round_trip_and_those_that_cannot_be_stored_stop_an_import(
     asr: Run, tmp_path: Path, filled: list[str]
 ) -> None:
+    row = {"trace_id": filled[0], "reviewer": "Ann", "outcome": "complete"}
+    marks = {"confidence": 2, "tags": ["-late", "policy  gap"], "sub_goals": {"1": "done"}}
+    asr("labels", "import", write(tmp_path / "l.jsonl", row | marks))
+    asr("labels", "export", "--output", "out.csv")
+    assert asr("labels", "export").stdout_bytes == (tmp_path / "out.csv").read_bytes()
+    asr("sample", "--n", 60, "--seed", 9)  # a batch of every trace, without labels
+    assert data(asr("labels", "import", "out.csv", "--json"))["stored"] == 1
+    with Store.open(tmp_path / "asr.duckdb") as store:
+        (stored,) = store.label_frame("production-002")[[*marks]].to_numpy().tolist()
+    assert stored == [2, '["-late", "policy gap"]', '{"1": "done"}']
     for field, value, why in (
         ("confidence", "4", "must be a whole number from 1 to 3"),
-        ("confidence", "high", "must be a whole number from 1 to 3"),
         ("tags", "; ".join(f"tag {k}" for k in range(9)), "at most 8 tags"),
         ("sub_goals", "3", "must be an object"),
         ("sub_goals", '{"1": "half"}', "must be one of done"),
     ):
-        row = {"trace_id": filled[0], "reviewer": "Ann", "outcome": "complete", field: value}
-        refused = asr("labels", "import", write(tmp_path / "l.jsonl", row), code=2).stderr
-        assert f"line 1, field '{field}'" in refused
-        assert why in refused
+        refused = asr("labels", "import", write(tmp_path / "l.jsonl", row | {field: value}), code=2)
+        assert f"line 1, field '{field}'" in refused.stderr
+        assert why in refused.stderr
 
 
 def test_an_export_never_writes_over_the_store(asr: Run, tmp_path: Path, filled: list[str]) -> None:
@@ -85,30 +65,6 @@ def test_an_export_never_writes_over_the_store(asr: Run, tmp_path: Path, filled:
     assert data(asr("sample", "--n", 1, "--seed", 2, "--json"))["population"] == 60
     asr("labels", "export", "--output", tmp_path, code=2)
     asr("labels", "export", "--output", tmp_path / "no" / "x.csv", code=2)
-
-
-def test_verdicts_are_stored_once_or_not_at_all(
-    asr: Run, tmp_path: Path, filled: list[str]
-) -> None:
-    file = write_csv(tmp_path / "w.csv", "trace_id,outcome", "r000,complete", "r001,great")
-    result = asr("verdicts", file, "--judge", "j2", code=2)
-    assert f"{file}, line 3, field 'outcome': 'great' is none of" in result.stderr
-    assert "j2" in asr("calibrate", "--judge", "j2", code=2).stderr
-    write_csv(file, "trace_id,outcome", "r000,abandoned", "r001,abandoned", "zzz,complete")
-    done = data(asr("verdicts", file, "--judge", "j1", "--json"))
-    assert (done["stored"], done["already_there"]) == (0, 1)
-    assert (done["changed"], done["unknown_traces"]) == (["r001"], ["zzz"])
-
-
-def test_every_format_is_imported_once(asr: Run, tmp_path: Path) -> None:
-    names = ("tau2.json", "lamp-1-retail.json", "tau2_run")
-    files = [FIXTURES / "importers" / name for name in names]
-    own = write_runs(tmp_path / "own.jsonl", 3)
-    first, again = (data(asr("import", *files, own, "--json")) for _ in range(2))
-    assert (again["imported"], again["already_there"]) == (0, first["imported"])
-    with Store.open(tmp_path / "asr.duckdb") as store:
-        judges = set(store.judge_frame()["judge_id"])
-    assert judges == {"source:tau2", "source:tau-bench"}
 
 
 def test_a_folder_is_imported_file_by_file(asr: Run, tmp_path: Path) -> None:
@@ -150,31 +106,19 @@ def test_a_changed_run_is_set_aside_until_it_is_taken(asr: Run, tmp_path: Path) 
         assert "Other." in str(store.for_review(["r001"])[0].response)
 
 
-def test_workflow_ceiling_unit_and_timezone(asr: Run, tmp_path: Path) -> None:
-    file = write(tmp_path / "f.jsonl", record("a", started_at="2026-01-05T09:00:00"))
-    options = ["--workflow", "hotels", "--ceiling", 0.3, "--unit", "room"]
-    asr("import", file, *options, "--timezone", "Europe/Berlin", "--yes")
-    with Store.open(tmp_path / "asr.duckdb") as store:
-        workflow = store.workflows()["hotels"]
-        assert (workflow.ceiling_usd, workflow.unit) == (0.3, "room")
-        (run,) = store.trace_frame().to_dict("records")
-    assert (run["workflow"], run["started_at"].isoformat()) == ("hotels", "2026-01-05T08:00:00")
-
-
-def test_a_mapping_file_says_what_a_run_is(asr: Run, tmp_path: Path) -> None:
+def test_options_and_a_mapping_file_say_what_a_run_is(asr: Run, tmp_path: Path) -> None:
     mapping = tmp_path / "map.toml"
     mapping.write_text('[workflows.flights]\nname = "trips"\nceiling_usd = 0.2\nunit = "trip"\n')
-    file = write(tmp_path / "f.jsonl", record("a"), record("b", workflow="cars", cost_usd=None))
-    asr("import", file, "--mapping", mapping, "--ceiling", 0.9, "--yes")
+    flight = record("a", started_at="2026-01-05T09:00:00")
+    file = write(tmp_path / "f.jsonl", flight, record("b", workflow="cars", cost_usd=None))
+    options = ["--ceiling", 0.9, "--unit", "ride", "--timezone", "Europe/Berlin", "--yes"]
+    asr("import", file, "--mapping", mapping, *options)
     with Store.open(tmp_path / "asr.duckdb") as store:
-        known = store.workflows()
-        costs = store.trace_frame().set_index("trace_id")["cost_usd"]
-    assert (known["trips"].ceiling_usd, known["trips"].unit) == (0.2, "trip")
-    assert known["cars"].ceiling_usd == 0.9
-    assert costs.isna().tolist() == [False, True]  # missing, not zero
-    mapping.write_text("[workflows.flights]\ncolour = 1\n")
-    result = asr("import", file, "--mapping", mapping, code=2)
-    assert "unknown key 'workflows.flights.colour'" in result.stderr
+        known = {w.name: (w.ceiling_usd, w.unit) for w in store.workflows().values()}
+        frame = store.trace_frame().set_index("trace_id")
+    assert (known["trips"], known["cars"]) == ((0.2, "trip"), (0.9, "ride"))
+    assert frame["cost_usd"].isna().tolist() == [False, True]  # missing, not zero
+    assert frame["started_at"]["a"].isoformat() == "2026-01-05T08:00:00"
 
 
 def test_a_taxonomy_is_not_changed_in_passing(asr: Run, tmp_path: Path) -> None:
@@ -193,9 +137,6 @@ def test_a_taxonomy_is_not_changed_in_passing(asr: Run, tmp_path: Path) -> None:
     assert "taxonomy '1.0-fork' is in force there" in result.stderr
     asr("taxonomy", other)
     assert data(asr("taxonomy", "--json"))["version"] == "2.0"
-    for nonsense in ("", "version = 1", "[[[", 'version = "1"\nclasses = []\n'):
-        other.write_text(nonsense)
-        assert "other.toml" in asr("taxonomy", other, code=2).stderr
 
 
 def test_the_list_of_traces_holds_what_a_stored_query_and_other_filters_find(

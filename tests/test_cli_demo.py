@@ -3,7 +3,6 @@
 import json
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,22 +14,14 @@ from tests.stores import copy_store
 pytestmark = pytest.mark.usefixtures("few_draws")
 
 
-@pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
-    """Run the demonstration once, as a command of its own."""
-    folder = tmp_path_factory.mktemp("demo")
+@pytest.mark.long
+def test_the_demo_reports_beside_the_truth(asr: Run, tmp_path: Path) -> None:
     done = subprocess.run(
         [*ASR, "demo", "--no-serve", "--json", "--seed", "2", "--store", "demo.duckdb"],
-        cwd=folder, capture_output=True, text=True, timeout=300, check=True,
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True,
     )  # fmt: skip
     assert done.stderr == ""
-    return json.loads(done.stdout), folder / "demo.duckdb"
-
-
-@pytest.mark.long
-def test_the_demo_reports_beside_the_truth(demo: tuple[dict[str, Any], Path]) -> None:
-    shown, _ = demo
-    assert shown.keys() >= {"raw", "human_only", "corrected", "truth", "simulated"}
+    shown = json.loads(done.stdout)
     assert shown["simulated"] is True
     assert 0 < shown["truth"] < 1
     assert shown["raw"]["interval"] is None
@@ -38,24 +29,12 @@ def test_the_demo_reports_beside_the_truth(demo: tuple[dict[str, Any], Path]) ->
         low, high = shown[name]["interval"]
         assert 0 <= low < shown[name]["value"] < high <= 1
     assert abs(shown["corrected"]["value"] - shown["truth"]) < 0.06
-
-
-@pytest.mark.long
-def test_the_demo_and_the_report_on_its_store_show_the_same_limits(
-    asr: Run, demo: tuple[dict[str, Any], Path]
-) -> None:
-    shown, path = demo
-    reported = data(asr("report", "--store", path, "--judge", JUDGE, "--json"))
+    # The report on its store shows the same limits, and its reference labels lead to the truth.
+    store = ["--store", tmp_path / "demo.duckdb"]
+    reported = data(asr("report", *store, "--judge", JUDGE, "--json"))
     assert reported["judged"]["human_only"] == shown["human_only"]
     assert reported["fingerprint"] == shown["fingerprint"]
-
-
-@pytest.mark.long
-def test_the_reference_labels_of_the_demo_lead_to_the_truth(
-    asr: Run, demo: tuple[dict[str, Any], Path]
-) -> None:
-    shown, path = demo
-    reference = data(asr("calibrate", "--store", path, "--design", "reference", "--json"))
+    reference = data(asr("calibrate", *store, "--design", "reference", "--json"))
     low, high = reference["estimates"]["inversion"]["interval"]
     assert low < shown["truth"] < high
 

@@ -27,21 +27,24 @@ TRUTH = {name: "abandoned" if name in FAILED else "complete" for name in ids(N)}
 RATE, ACCEPTED_WRONG = 0.8, 100 / 880
 
 
-@pytest.fixture
-def judged(tmp_path: Path) -> Iterator[World]:
-    world = make_world(tmp_path / "asr.duckdb", n=N, n_drawn=2)
+def sampled(world: World, names: list[str], n: int) -> World:
+    """Ask the judge n times of these traces; the third time it doubts."""
     world.store.add_verdicts(
         [
             Verdict(
-                judge_id="judge-1",
-                trace_id=name,
-                sample=sample,
+                judge_id="judge-1", trace_id=name, sample=sample,
                 outcome="abandoned" if sample == 2 and name in DOUBTFUL else "complete",
             )
-            for name in ids(N)
-            for sample in range(3)
+            for name in names
+            for sample in range(n)
         ]
-    )
+    )  # fmt: skip
+    return world
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> Iterator[World]:
+    world = sampled(make_world(tmp_path / "asr.duckdb", n=N, n_drawn=2), ids(N), 3)
     yield world
     world.store.close()
 
@@ -92,13 +95,15 @@ def test_the_audit_tells_what_was_accepted_wrongly_and_the_rate_is_weighted(judg
     plain = np.mean([TRUTH[name] == "complete" for name in world.drawn])
     assert RATE - plain > 0.1
 
-
-def test_earlier_labels_make_the_audit_smaller(judged: World) -> None:
-    first = escalation(judged.store, 2, signal="samples", audit_half_width=0.06)
-    labelled(judged, first.batch_id)
+    # The labels show which verdicts are doubtful.
+    with pytest.raises(CalibrationError, match="no trace is doubtful by low calibrated prob"):
+        escalation(judged.store, 1, signal="probability")
+    with pytest.raises(CalibrationError, match="every trace is doubtful"):
+        escalation(judged.store, 1, signal="probability", threshold=0.05)
+    # Earlier labels make the next audit smaller.
     second = escalation(judged.store, 3, signal="samples", audit_half_width=0.06)
     assert second.design["expected_error"] < 0.25
-    assert second.design["strata"][1]["n"] < first.design["strata"][1]["n"] * 0.8
+    assert second.design["strata"][1]["n"] < batch.design["strata"][1]["n"] * 0.8
 
 
 def test_no_more_than_asked_for_are_escalated_and_the_rest_may_be_audited(judged: World) -> None:
@@ -106,16 +111,6 @@ def test_no_more_than_asked_for_are_escalated_and_the_rest_may_be_audited(judged
     assert [s["population"] for s in batch.design["strata"]] == [50, 950]
     items = judged.store.batch_items(batch.batch_id)
     assert set(items.loc[items["stratum"] == 0, "trace_id"]) < DOUBTFUL
-
-
-def test_a_low_calibrated_probability_escalates(judged: World) -> None:
-    first = escalation(judged.store, 2, signal="samples", audit_half_width=0.06)
-    labelled(judged, first.batch_id)
-    judged.store.ingest([])
-    with pytest.raises(CalibrationError, match="no trace is doubtful by low calibrated prob"):
-        escalation(judged.store, 1, signal="probability")
-    with pytest.raises(CalibrationError, match="every trace is doubtful"):
-        escalation(judged.store, 1, signal="probability", threshold=0.05)
 
 
 def test_several_judges_that_differ_escalate(judged: World) -> None:
@@ -133,14 +128,7 @@ def test_several_judges_that_differ_escalate(judged: World) -> None:
 
 
 def test_traces_without_a_verdict_are_never_accepted(tmp_path: Path) -> None:
-    world = make_world(tmp_path / "other.duckdb", n=60, n_drawn=2)
-    world.store.add_verdicts(
-        [
-            Verdict(judge_id="judge-1", trace_id=name, sample=sample, outcome="complete")
-            for name in ids(60)[:50]
-            for sample in range(2)
-        ]
-    )
+    world = sampled(make_world(tmp_path / "other.duckdb", n=60, n_drawn=2), ids(60)[:50], 2)
     batch = escalation(world.store, 1, signal="samples", audit_half_width=0.1)
     items = world.store.batch_items(batch.batch_id)
     assert set(items.loc[items["stratum"] == 0, "trace_id"]) == set(ids(60)[50:])

@@ -3,13 +3,12 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from calibration.cli import main
 from calibration.records import Verdict
-from tests.analyses.worlds import World, ids, make_world
+from tests.analyses.worlds import World, make_world
 from tests.classes import OUTCOMES
 from tests.cli_runs import FIXTURES, Run, data
 
@@ -20,49 +19,11 @@ TAU = ["--human", FIXTURES / "tau_labels.csv", "--verdicts", FIXTURES / "tau_ver
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Two reviewers, two versions of a judge, one of them asked again, two models."""
-    rng = np.random.default_rng(3)
-    traces = {
-        name: {"model": "gpt-9" if k % 2 else "other", "response": "x" * (1 + 7 * k)}
-        for k, name in enumerate(ids(120))
-    }
-    made = make_world(tmp_path / "w.duckdb", n=120, n_drawn=80, traces=traces)
-    truth = dict(zip(ids(120), rng.choice(5, 120, p=[0.4, 0.2, 0.2, 0.1, 0.1]), strict=True))
-
-    def said(share_wrong: float) -> dict[str, str]:
-        return {
-            name: OUTCOMES[int(rng.integers(5)) if rng.random() < share_wrong else k]
-            for name, k in truth.items()
-        }
-
-    for reviewer in ("Ann", "Ben"):
-        heard = said(0.1)
-        made.label(reviewer, {name: heard[name] for name in made.drawn})
-    made.judge(said(0.2), "v2")
-    made.judge(said(0.3), "v1")
-    again = [Verdict(judge_id="v2", trace_id=name, outcome=C, sample=1) for name in made.drawn[:30]]
-    made.store.add_verdicts(again)
+    """Return 80 labels of two classes, and a judge with one verdict."""
+    made = make_world(tmp_path / "w.duckdb", n=120, n_drawn=80)
+    made.label("Ann", {name: (C, P)[k % 2] for k, name in enumerate(made.drawn)})
     made.judge({"r000": C}, "lone")
     return made
-
-
-def in_store(world: World, *more: object) -> list[object]:
-    world.store.close()
-    return ["--store", world.store.path, "--judge", "v2", *more]
-
-
-def test_brief_leaves_three_parts_out_and_changes_no_other(world: World, calibrate: Run) -> None:
-    words = in_store(world)
-    brief = data(calibrate(*words, "--brief", "--json"))
-    full = data(calibrate(*words, "--against", "v1", "--by", "model", "--json"))
-    parts = ("diagnostics", "groups", "drift")
-    assert [brief.pop(name) for name in parts] == [None] * 3
-    diagnostics, groups, _ = (full.pop(name) for name in parts)
-    assert full == brief
-    assert len(diagnostics["disagreements"]) == len(full["disagreements"])
-    assert diagnostics["retest"]["changed"]["n"] == 30
-    assert set(diagnostics["leniency_by"]) == {"agent", "workflow"}
-    assert [g["n_production"] for g in groups["groups"].values()] == [60, 60]
 
 
 @pytest.mark.long
@@ -75,44 +36,6 @@ def test_what_cannot_be_computed_hides_no_calibration(world: World, calibrate: R
     assert found["estimates"]["post_stratified"]["value"] is not None
     assert found["drift"]["status"].startswith("not_estimable: judges 'v3' and 'lone' have no")
     assert "no judge 'x'" in calibrate(*words[:-1], "x", code=2).stderr
-
-
-def test_another_verdict_file_to_compare_with(calibrate: Run, tmp_path: Path) -> None:
-    rows = [f"t{k},{'ab'[k % 2]}" for k in range(60)]
-    moved = [f"t{k},{'ab'[k % 2 or k < 10]}" for k in range(40)]
-    for name, of in (("new.csv", rows), ("old.csv", moved), ("h.csv", rows[:40])):
-        (tmp_path / name).write_text("\n".join(["trace_id,outcome", *of]), encoding="utf-8")
-    words = [
-        "--human", tmp_path / "h.csv", "--verdicts", tmp_path / "new.csv", "--credit", "a=1,b=0",
-        "--against", tmp_path / "old.csv", "--json",
-    ]  # fmt: skip
-    found = data(calibrate(*words))["drift"]
-    # Of 40 common traces the old one calls the even ones below 10, five, b instead of a.
-    assert found["n"] == 40
-    assert found["classes"]["a"]["only_after"] == 5
-    assert found["credit_change"]["value"] == pytest.approx(5 / 40)
-    assert found["against_humans"]["accuracy_change"]["value"] == pytest.approx(5 / 40)
-
-
-def test_labels_of_failures_only(calibrate: Run, tmp_path: Path) -> None:
-    """As AgentRx: 27 of 100 runs failed by their reward, and humans looked at those only."""
-    said = [f"t{k},{'failure' if k < 27 else 'success'},retail" for k in range(100)]
-    (tmp_path / "v.csv").write_text("\n".join(["trace_id,outcome,workflow", *said]))
-    labels = [f"t{k},failure" for k in range(27)]
-    (tmp_path / "h.csv").write_text("\n".join(["trace_id,outcome", *labels]))
-    words = [
-        "--human", tmp_path / "h.csv", "--verdicts", tmp_path / "v.csv",
-        "--credit", "success=1,failure=0", "--by", "workflow",
-    ]  # fmt: skip
-    found = data(calibrate(*words, "--json", code=1))
-    assert found["headline"] is None
-    recall = found["judge"]["per_class"]["failure"]["recall"]
-    assert (recall["value"], recall["n"]) == (1.0, 27)
-    assert recall["interval"] == pytest.approx([0.875, 1.0], abs=1e-3)
-    # What averages over classes is known of one class only.
-    assert found["diagnostics"]["leniency"]["value"] is None
-    assert found["diagnostics"]["leniency_by"] == {}
-    assert found["groups"]["status"].startswith("not_estimable: all 27 labelled traces are of the")
 
 
 # Forty real runs of tau-bench and tau2-bench, drawn from 334, and the grades of the benchmarks
@@ -188,23 +111,6 @@ def test_grades_as_classes_of_a_file(calibrate: Run, tmp_path: Path) -> None:
     assert found["within_one"]["value"] == pytest.approx(0.9)
     assert found["bias"] == pytest.approx((15 + 2 * 5) / 50)
     assert found["scale"] == ["1", "2", "3", "4", "5"]
-
-
-def test_grades_of_a_table_go_by_value(calibrate: Run, tmp_path: Path) -> None:
-    table = [[4, 0, 0], [1, 5, 0], [2, 0, 6]]
-    (tmp_path / "t.json").write_text(
-        json.dumps(
-            {
-                "design": "reference", "classes": ["3", "2", "1"], "credit": [1, 0, 0],
-                "confusion": table, "production_judge_counts": [10, 10, 10],
-            }
-        )
-    )  # fmt: skip
-    done = CliRunner().invoke(main, ["calibrate", "--counts", str(tmp_path / "t.json"), "--json"])
-    found = data(done)["diagnostics"]["grades"]
-    # Human 2 judged 3 once, human 1 judged 3 twice.
-    assert found["bias"] == pytest.approx((1 + 2 * 2) / 18)
-    assert found["within_one"]["value"] == pytest.approx(16 / 18)
 
 
 def test_grades_that_came_with_the_traces(calibrate: Run, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from reference_dataset.loader import load_reference, published
+from reference_dataset.loader import published
 from tests.cli_runs import Run
 
 
@@ -62,23 +62,6 @@ def test_no_set_at_all(asr: Run, tmp_path: Path) -> None:
             assert "no reference dataset" in asr(command, "--set", folder, code=2).output
 
 
-def test_a_file_that_is_no_json(asr: Run, mine: Path) -> None:
-    with (mine / "labels.jsonl").open("a", encoding="utf-8") as file:
-        file.write("{\n")
-    last = len((mine / "labels.jsonl").read_text(encoding="utf-8").splitlines())
-    result = asr("validate", "--set", mine, code=2)
-    assert result.stdout.startswith(f"labels.jsonl, line {last}: files: is not JSON")
-    for command in (("stats",), ("show", "research-001")):
-        assert f"line {last}" in asr(*command, "--set", mine, code=2).stderr
-
-
-def test_traces_can_be_shown_without_their_label(asr: Run) -> None:
-    for trace_id, label in list(load_reference().labels.items())[::20]:
-        shown = asr("show", trace_id, "--no-label").stdout
-        assert label.rationale not in shown
-        assert "CANONICAL" not in shown
-
-
 def test_a_line_of_the_second_pass_that_is_none_is_named(asr: Run, mine: Path) -> None:
     change(mine / "second_pass.jsonl", 3, lambda row: row.pop("quote"))
     result = asr("stats", "--set", mine, code=2)
@@ -89,13 +72,7 @@ def test_an_export_is_whole_and_valid(asr: Run, mine: Path) -> None:
     assert asr("validate", "--set", mine).stdout == "every rule holds\n"
     for path in mine.rglob("*.*"):
         assert path.read_bytes() == (published() / path.relative_to(mine)).read_bytes()
-    for name in (
-        "labels.jsonl",
-        "second_pass.jsonl",
-        "settlements.jsonl",
-        "DATASHEET.md",
-        "forms.toml",
-    ):
+    for name in "labels.jsonl second_pass.jsonl settlements.jsonl DATASHEET.md forms.toml".split():
         assert (mine / name).is_file()
 
 

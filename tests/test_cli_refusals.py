@@ -89,6 +89,9 @@ REFUSED = {
         --human h.csv | needed together
         --verdicts judged.csv --credit a=1,b=.4 | needed together
         --ceiling 1 | not for the store
+        --counts none.json | cannot be read
+        --counts folder | cannot be read
+        --counts binary | is not UTF-8
     """,
     "agreement": """
         --batch x

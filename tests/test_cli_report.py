@@ -80,13 +80,3 @@ def test_the_memory_of_files_is_no_part_of_a_report(
         assert "1MB of memory is not enough to read it; give more with --memory" in refused
     monkeypatch.setenv("ASR_MEMORY", "1MB")
     assert "is not enough" in asr("report", file, code=2).stderr
-
-
-def test_memory_is_for_files(
-    asr: Run, labelled: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("ASR_MEMORY", "4GB")  # is no option of this command
-    printed = asr("report", "--store", labelled, "--resamples", 100, "--json").stdout
-    (tmp_path / "s.json").write_text(printed, "utf-8")
-    of_store = ["verify", "s.json", "--store", labelled, "--memory", "4GB"]
-    assert "--memory is for files" in asr(*of_store, code=2).stderr

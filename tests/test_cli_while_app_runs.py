@@ -54,11 +54,12 @@ def asr(held: Path) -> Run:
     return called
 
 
-def test_a_question_is_answered_from_the_snapshot_which_says_so(asr: Run) -> None:
+def test_a_question_is_answered_from_the_snapshot_and_a_second_server_refused(asr: Run) -> None:
     result = asr("taxonomy", "--json")
     assert json.loads(result.stdout)["version"]
     assert result.stderr.startswith("note: the app holds ")
     assert "read from its snapshot" in result.stderr
+    assert "holds the store" in asr("serve", "--port", 8999, code=1).stderr
 
 
 @pytest.mark.long
@@ -71,13 +72,8 @@ def test_what_a_command_writes_is_there_for_the_next_one(
     asr("reviewer", "Mara Lind")
     rows = ["trace_id,reviewer,outcome", *(f"{i},Mara Lind,complete" for i in drawn["trace_ids"])]
     (tmp_path / "labels.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    assert json.loads(asr("labels", "import", tmp_path / "labels.csv", "--json").stdout) == {
-        "batch_id": drawn["batch_id"],
-        "stored": 5,
-        "already_there": 0,
-        "changed": [],
-        "not_in_batch": [],
-    }
+    stored = json.loads(asr("labels", "import", tmp_path / "labels.csv", "--json").stdout)
+    assert (stored["batch_id"], stored["stored"]) == (drawn["batch_id"], 5)
     assert asr("labels", "export").stdout.count("complete") == 5
 
 
@@ -114,17 +110,3 @@ def test_a_passphrase_is_handed_over_as_a_hash_and_a_role_too(
     left = [p for p in held.with_suffix(".inbox").rglob("*") if p.is_file()]
     assert not any(b"argon2id" in p.read_bytes() for p in left)
     assert b"argon2id" not in held.with_suffix(".snapshot.duckdb").read_bytes()
-
-
-@pytest.mark.long
-def test_a_mistake_is_told_in_one_sentence(asr: Run) -> None:
-    result = asr("sample", "--n", 99, "--seed", 1, code=1)
-    assert result.stderr.startswith("error: ")
-    assert result.stderr.count("\n") == 1
-    result = asr("reviewer", "!!!", code=2)
-    assert "reviewer name" in result.stderr
-
-
-def test_a_second_server_is_refused(asr: Run) -> None:
-    result = asr("serve", "--port", 8999, code=1)
-    assert "holds the store" in result.stderr

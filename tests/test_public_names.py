@@ -1,16 +1,12 @@
 """The public names of the packages, wherever they stand: modules may be merged, names stay."""
 
 import ast
-from collections import Counter
 from pathlib import Path
 
-import pytest
-
-from tests.snapshot_files import SNAPSHOTS, WRITE
+from tests.snapshot_files import SNAPSHOTS, hold
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("calibration", "app", "reference_dataset")
-KEPT = SNAPSHOTS / "public_names.txt"
 
 
 def public_names(source: str) -> list[str]:
@@ -31,14 +27,4 @@ def names_of_packages() -> list[str]:
 
 
 def test_no_public_name_is_lost_or_new() -> None:
-    now = names_of_packages()
-    if WRITE:
-        KEPT.parent.mkdir(parents=True, exist_ok=True)
-        KEPT.write_text("\n".join(now) + "\n", "utf-8")
-    kept = KEPT.read_text("utf-8").splitlines() if KEPT.exists() else []
-    removed, added = Counter(kept) - Counter(now), Counter(now) - Counter(kept)
-    if removed or added:
-        lines = [f"- {name}" for name in sorted(removed.elements())]
-        lines += [f"+ {name}" for name in sorted(added.elements())]
-        pytest.fail("public names (ASR_SNAPSHOTS=write keeps them):\n" + "\n".join(lines), False)
-    assert kept == now
+    hold(SNAPSHOTS / "public_names.txt", "\n".join(names_of_packages()) + "\n")

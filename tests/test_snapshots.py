@@ -1,6 +1,5 @@
 """What every command prints and writes, held still; `make snapshots` writes it anew."""
 
-import difflib
 import hashlib
 import json
 import os
@@ -22,13 +21,12 @@ from click.testing import CliRunner
 from calibration.cli import main
 from calibration.records import Verdict
 from calibration.store import Store
+from tests.snapshot_files import SNAPSHOTS, hold, hold_names
 from tests.stores import copy_store
 
 HERE = Path(__file__).parent
-KEPT = HERE / "snapshots" / "commands"
+KEPT = SNAPSHOTS / "commands"
 INPUTS = (HERE / "fixtures" / "snapshots", HERE / "fixtures" / "importers")
-WRITE = os.environ.get("ASR_SNAPSHOTS") == "write"
-SHOWN = 60  # lines of a difference
 MANY, LARGE = 10, 150_000  # files, and bytes of one, of which only names and digests are kept
 STORES = (".duckdb", ".wal", ".traces")
 
@@ -510,35 +508,10 @@ def alike(line: str, other: str) -> bool:
     return True
 
 
-def differences(kept: str, now: str, name: str) -> list[str]:
-    """Return the start of a unified diff; lines alike count as the same."""
-    old, new = kept.splitlines(), now.splitlines()
-    if len(old) == len(new):
-        new = [o if alike(o, n) else n for o, n in zip(old, new, strict=True)]
-    diff = list(difflib.unified_diff(old, new, f"kept {name}", "now", lineterm="", n=2))
-    rest = [f"... and {len(diff) - SHOWN} lines more"] if len(diff) > SHOWN else []
-    return [line[:400] for line in diff[:SHOWN]] + rest
-
-
-def hold(name: str, now: str) -> None:
-    """Compare with what is kept, or keep it where that is asked for."""
-    file = KEPT / f"{name}.txt"
-    if WRITE:
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(now, encoding="utf-8", newline="")
-        return
-    if not file.exists():
-        pytest.fail(f"{file.name} is missing; `make snapshots` writes it", pytrace=False)
-    with file.open(encoding="utf-8", newline="") as handle:
-        diff = differences(handle.read(), now, file.name)
-    if diff:
-        pytest.fail("\n".join(diff), pytrace=False)
-
-
 @pytest.mark.parametrize("taken", CASES, ids=lambda case: case.name, indirect=True)
 def test_a_command_says_what_it_said(taken: tuple[Case, str, int]) -> None:
     case, text, code = taken
-    hold(case.name, text)
+    hold(KEPT / f"{case.name}.txt", text, alike)
     assert code == case.code, text[-2000:]
 
 
@@ -554,16 +527,10 @@ def helps(command: click.Command, names: list[str], parent: click.Context | None
 
 
 def test_every_help_says_what_it_said() -> None:
-    hold("help", "\n".join(helps(main, ["asr"], None)))
+    hold(KEPT / "help.txt", "\n".join(helps(main, ["asr"], None)), alike)
 
 
 def test_every_snapshot_is_of_a_case() -> None:
     names = {case.name for case in CASES} | {"help"}
     assert len(names) == len(CASES) + 1
-    found = {file.name for file in KEPT.iterdir()}
-    extra = found - {f"{name}.txt" for name in names}
-    if WRITE:
-        for name in extra:
-            (KEPT / name).unlink()
-    else:
-        assert not extra, "`make snapshots` removes what no case is kept in"
+    hold_names(KEPT, [f"{name}.txt" for name in names])
