@@ -15,7 +15,7 @@ from calibration.errors import NotAllowedError
 from calibration.records import Reviewer
 from calibration.store import Store
 from tests.analyses.worlds import World, make_world
-from tests.app.conftest import NewStore, OpenApp, texts
+from tests.app.conftest import NewStore, OpenApp, press, texts
 
 _tokens = count(1)
 
@@ -122,8 +122,7 @@ def test_the_head_tells_of_no_one_trace(
     assert not app.dataframe
     for secret in ("Ann", "Ben", "all_subgoals", "abandoned"):
         assert secret not in said(app)
-    app.button(key="adjudicate_agreed").click().run()
-    assert not app.exception
+    press(app, "adjudicate_agreed")
     (batch,) = [b for b in session.open_store(store_file).batches() if b.purpose == "adjudication"]
     assert batch.n_items == 4
 
@@ -143,8 +142,7 @@ def test_a_consensus_can_be_withdrawn(world: NewStore, open_app: OpenApp) -> Non
     app.session_state["adjudicate_done"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
     app.run()
     assert "Labels settled: Ann: complete, Ben: partial_plus" in texts(app)
-    app.button(key="adjudicate_withdraw").click().run()
-    assert not app.exception
+    press(app, "adjudicate_withdraw")
     assert "Nothing has been adjudicated in this batch yet." in texts(app)
 
 

@@ -9,7 +9,7 @@ from app import session
 from calibration.analyses.sampling.draw import traces_csv
 from calibration.records import LabelDraft, Verdict
 from calibration.store import Store, TraceFilter
-from tests.app.conftest import OpenApp, figures, go_to, press, texts
+from tests.app.conftest import OpenApp, figures, press, texts
 from tests.store.builders import make_trace
 from tests.store.test_selection import calls
 
@@ -88,7 +88,6 @@ def test_many_traces_are_paged_and_sorted(store_file: Path, open_app: OpenApp) -
     assert shown(app)[:2] == ids(229, 228)
     app.number_input(key="data_page").set_value(3).run()
     app.text_input(key="data_text").input("Task 22").run()
-    assert not app.exception
     assert shown(app)[0] == ids(229)[0]
 
 
@@ -105,8 +104,6 @@ def test_a_batch_is_made_once_and_says_how_it_was_chosen(filled: Path, open_app:
     for _ in range(2):
         press(app, "data_batch")
         assert "production-001: 3 traces, ready on the Label page." in texts(app)
-    shown_asr = texts(go_to(app, "asr"))
-    assert "no random sample of production" in shown_asr or "no labels" in shown_asr
     session.close_stores()
     with Store.open(filled) as store:
         (batch,) = store.batches()
@@ -206,7 +203,6 @@ def test_a_path_on_the_server_fills_an_empty_store(
 
 
 def test_classes_and_verdicts_shown_to_a_lead_are_noted(filled: Path, open_app: OpenApp) -> None:
-    """Listed on the page, or taken out as a file: what was seen is known, and by whom."""
     labelled, judged, other = ids(0, 1, 2)
     with Store.open(filled) as store:
         batch = store.add_batch(purpose="production", trace_ids=[labelled, other])
@@ -221,8 +217,6 @@ def test_classes_and_verdicts_shown_to_a_lead_are_noted(filled: Path, open_app: 
     open_app("data")  # nobody has said who they are
     open_app("data", reviewer="lea")
     store = session.open_store(filled)
-    seen = store.exposure_frame()[["reviewer_id", "trace_id", "what"]].to_numpy().tolist()
-    assert seen == [["lea", labelled, "labels"]]
     traces_csv(store, TraceFilter(judge="j"), for_leads=True, seen_by="lea")
     seen = store.exposure_frame()[["reviewer_id", "trace_id", "what"]].to_numpy().tolist()
-    assert seen[1:] == [["lea", judged, "verdicts"]]
+    assert seen == [["lea", labelled, "labels"], ["lea", judged, "verdicts"]]

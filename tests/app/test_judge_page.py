@@ -22,7 +22,7 @@ from calibration.reporting import csv_exports
 from calibration.store import Store
 from calibration.store.batches import SELECTION
 from tests.analyses.worlds import World, ids
-from tests.app.conftest import NewStore, OpenApp, chip, choose, figures, press, table, texts
+from tests.app.conftest import NewStore, OpenApp, chip, choose, figures, press, shown, table, texts
 
 MIX = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
 
@@ -69,8 +69,8 @@ def listed(app: AppTest) -> list[str]:
 
 def moving(app: AppTest) -> pd.DataFrame:
     """Return the list of traces."""
-    (shown,) = [frame.value for frame in app.dataframe if "moves" in frame.value.columns]
-    return shown
+    (found,) = [frame.value for frame in app.dataframe if "moves" in frame.value.columns]
+    return found
 
 
 def test_a_second_judge_is_compared_and_weeks_can_be(demo: Found, open_app: OpenApp) -> None:
@@ -82,24 +82,15 @@ def test_a_second_judge_is_compared_and_weeks_can_be(demo: Found, open_app: Open
     # The calibrated labels are of every trace.
     assert len(rows) == 2_000
     assert float(rows[0]["complete"]) > 0
-    app = open_app("judge")
+    app = open_app("judge", reviewer="lea")
     app.segmented_control(key="judge_by").set_value("week")
-    app.selectbox(key="judge_other").set_value("older").run()
-    assert not app.exception
+    shown(app.selectbox(key="judge_other").set_value("older").run())
     assert table(app, "week") == [of.name for of in groups.groups]
-    assert table(app, "from") == ["common error rates"] * 8
     assert table(app, "before")[0] == "100.0 %"
     said = texts(app)
     assert "On 2,000 traces with a verdict of both they agree on" in said
-    assert "Against the humans, on 300 labelled traces:" in said
-
-
-@pytest.mark.long
-def test_what_would_make_it_better(demo: Found, open_app: OpenApp) -> None:
-    app = open_app("judge", reviewer="lea")
     question = [step.kind for step in demo.steps].index("question") + 1
-    app.button(key=f"judge_step_traces_{question}").click().run()
-    assert not app.exception
+    press(app, f"judge_step_traces_{question}")
     assert listed(app) == list(traces.parting_at(demo.traces, "all_subgoals").trace_ids)
     app.number_input(key="judge_half_width").set_value(0.025).run()
     assert "labelled traces with the judge; " in texts(app)
@@ -159,11 +150,11 @@ def test_a_trace_opens_with_the_reasons_of_both(world: NewStore, open_app: OpenA
     (row,) = (k for k, who in enumerate(moving(app)["humans say"]) if "Cem" in who)
     click(app, "trace", row, "moves")
     said = texts(app)
-    assert "judge-1: complete" in said
-    assert "Reason: =1+1 looks partial_plus" in said
-    assert "Evidence in response:" in said
-    assert "Cem: partial_plus" in said
-    assert "Rationale: one seat is missing" in said
+    for part in (
+        "judge-1: complete", "Reason: =1+1 looks partial_plus", "Evidence in response:",
+        "Cem: partial_plus", "Rationale: one seat is missing",
+    ):  # fmt: skip
+        assert part in said
 
 
 @pytest.mark.long
@@ -182,8 +173,7 @@ def test_new_data_drop_the_choice(
     else:
         unjudged = [t for t in ids(40) if t not in set(store.verdict_frame("judge-1")["trace_id"])]
         made.judge(dict.fromkeys(unjudged, "abandoned"))
-    app.run()
-    assert not app.exception
+    shown(app.run())
     assert table(app, "recall") + table(app, "gross") + [texts(app)] != before
     assert chip(app, "judge") is None
 
@@ -204,23 +194,15 @@ def test_batches_are_drawn_once_or_refused(
     for _ in range(2):
         press(app, "judge_allocated_submit")
     store = session.open_store(store_file)
-    made = [b for b in store.batches() if b.batch_id != "production-001" and b.n_items == 80]
-    (batch,) = made
+    (batch,) = (b for b in store.batches() if b.n_items == 80)
     assert (batch.design["judge"], batch.design["allocation"]) == (JUDGE, "neyman")
-    said = texts(app)
-    assert f"{batch.batch_id} is made; reviewers find it on the Label page." in said
-    assert f"{batch.batch_id}: 80 of 2000 traces, drawn with probabilities from" in said
+    assert f"{batch.batch_id} is made; reviewers find it on the Label page." in texts(app)
     assert app.selectbox(key="batch of Judge").value == "production-001"
-    assert "For the rate: yes" in said
-    assert "complete x code_review" in said
     app.number_input(key="judge_escalated_most").set_value(30)
     press(app, "judge_escalated_submit")
-    said = texts(app)
     newest = store.batches()[0].batch_id
     assert newest != batch.batch_id
-    assert f"{newest} is made; reviewers find it on the Label page." in said
-    assert "escalated" in said
-    assert f"asr audit --batch {newest}" in said
+    assert f"asr audit --batch {newest}" in texts(app)
 
 
 # Empty states
@@ -250,7 +232,6 @@ def test_a_refused_rate_leaves_what_can_be_known(world: NewStore, open_app: Open
     # Recall of the failures: 15 of 20.
     assert str(table(app, "recall")[4]).startswith("0.750 [")
     assert len(listed(app)) == 5
-    assert "1. Label more traces drawn at random from production." in said
     buttons: list[Any] = list(app.get("download_button"))
     assert "Calibrated labels as CSV" not in [button.label for button in buttons]
 
@@ -268,9 +249,7 @@ def test_chosen_traces_show_recall_and_no_rate(world: NewStore, open_app: OpenAp
     world(fill, n=24, n_drawn=20)
     # The batch that has labels is shown, and not the one that was drawn and has none.
     app = open_app("judge")
-    said = texts(app)
-    assert "For the rate: no, because the labelled traces were chosen and not drawn" in said
-    assert "20 labelled traces (chosen, not drawn)" in said
+    assert "For the rate: no, because the labelled traces were chosen and not drawn" in texts(app)
     assert str(table(app, "recall")[4]).startswith("0.750 [")
     assert not app.segmented_control
     assert len(listed(app)) == 5

@@ -86,15 +86,13 @@ def test_a_draft_is_given_back_and_acknowledged(store: Store) -> None:
     quote = {"step_id": "s1", "quote": "Where is"}
     held = {
         "answers": {"output": "yes"}, "confidence": 2, "tags": ["late"], "rationale": "so far",
-        "sub_goals": {"1": "done"}, "seconds_active": 7.0,
-        "evidence": [quote],
+        "sub_goals": {"1": "done"}, "seconds_active": 7.0, "evidence": [quote],
     }  # fmt: skip
     draft = held | {"token": "d", "kind": "draft", "trace_id": "t-000"}
     apply_events(store, "anna", BATCH, [draft], receipts)
     (anna,) = store.reviewers()
     data = desk_data(store, anna, BATCH, receipts)
-    as_read = held | {"tags": ("late",), "evidence": (quote,)}
-    assert data["drafts"] == {"t-000": as_read}
+    assert data["drafts"] == {"t-000": held | {"tags": ("late",), "evidence": (quote,)}}
     assert data["acked"] == ["d"]
 
 
@@ -114,18 +112,6 @@ def test_a_reviewer_gets_back_only_their_own_work(store: Store) -> None:
     assert (data["flags"], data["tags"], data["pace_s"]) == ({"t-000": "see"}, ["late"], None)
     assert "ODD" not in str(data)
     assert desk_data(store, anna, BATCH, Receipts())["own_labels"] is None
-
-
-def test_a_reopened_label_comes_back_as_a_draft(store: Store) -> None:
-    receipts = Receipts()
-    undo = {"token": "u", "kind": "undo", "trace_id": "", "undoes": "t-000", "reason": "misread"}
-    for _ in range(2):
-        apply_events(store, "anna", BATCH, [label("a", "t-000", confidence=1), undo], receipts)
-    (anna,) = store.reviewers()
-    data = desk_data(store, anna, BATCH, receipts)
-    assert data["queue"][0]["trace_id"] == "t-000"
-    held = data["drafts"]["t-000"]
-    assert (held["answers"], held["confidence"]) == (COMPLETE, 1)
 
 
 def test_the_page_gets_no_credit_and_no_model_name_and_long_texts_cut(store: Store) -> None:

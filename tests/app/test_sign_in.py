@@ -27,7 +27,7 @@ GOOD, OTHER = "correct horse battery", "another good phrase"
 SECRET = "inside of the app"
 
 
-async def inside(_request: Request) -> PlainTextResponse:
+async def inside(_: Request) -> PlainTextResponse:
     return PlainTextResponse(SECRET)
 
 
@@ -249,11 +249,7 @@ def test_what_is_no_form_lets_nobody_in(team: Store) -> None:
 
 def test_the_form_can_be_filled_in_by_browsers_and_readers(team: Store) -> None:
     answer = ask("GET", "/sign-in")
-    for needed in (
-        '<label for="name">Name</label>', 'autocomplete="username"', 'lang="en"',
-        '<label for="passphrase">Passphrase</label>', 'autocomplete="current-password"',
-        'name="viewport"', "<title>Sign in - ASR calibration</title>",
-    ):  # fmt: skip
+    for needed in ('autocomplete="username"', 'autocomplete="current-password"', "<title>Sign in"):
         assert needed in answer.body
     assert "<script" not in answer.body
     assert "style=" not in answer.body
