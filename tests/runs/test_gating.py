@@ -37,14 +37,10 @@ def world(n: int = 300) -> pd.DataFrame:
     )
 
 
-def counted(frame: pd.DataFrame, **query: Any) -> ProductionCounts:
-    return count(frame, named_tasks=True, gates=GateQuery(**query))
-
-
-def tables(frame: pd.DataFrame, **query: Any) -> GateTables:
-    found = counted(frame, **query).for_gates
-    assert found is not None
-    return found
+def counted(frame: pd.DataFrame, **query: Any) -> tuple[ProductionCounts, GateTables]:
+    counts = count(frame, named_tasks=True, gates=GateQuery(**query))
+    assert counts.for_gates is not None
+    return counts, counts.for_gates
 
 
 def by_task(frame: pd.DataFrame) -> Any:
@@ -61,7 +57,7 @@ def frame() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def found(frame: pd.DataFrame) -> GateTables:
-    return tables(frame)
+    return counted(frame)[1]
 
 
 def test_the_table_of_tasks_is_that_of_pandas(frame: pd.DataFrame, found: GateTables) -> None:
@@ -124,7 +120,7 @@ def test_tasks_that_are_not_named_are_counted_by_kind(
     monkeypatch: pytest.MonkeyPatch, frame: pd.DataFrame, found: GateTables
 ) -> None:
     monkeypatch.setattr("calibration.runs.counts.MOST_NAMED", 5)
-    kinds = tables(frame)
+    _, kinds = counted(frame)
     assert not kinds.named
     assert kinds.tasks["like"].sum() == found.n_tasks == kinds.n_tasks
     equal = ["workflow", "tier", "n", "successes", "weight"]
@@ -140,25 +136,20 @@ def test_tasks_that_are_not_named_are_counted_by_kind(
 
 def test_one_model_and_the_outcomes_asked_for() -> None:
     frame = world().assign(model=lambda f: np.where(f.index % 3 == 0, "a", "b"))
-    whole = counted(frame, trace_ids=("r0", "r1", "none"))
-    assert whole.for_gates is not None
-    assert whole.for_gates.mixed is not None
-    assert whole.for_gates.outcomes == dict(
-        zip(["r0", "r1"], frame["outcome"].head(2), strict=True)
-    )
-    only = counted(frame, model="a")
-    assert only.for_gates is not None
-    assert (only.n_kept, only.for_gates.mixed) == (100, None)
-    assert only.for_gates.tasks["n"].sum() == 100
+    _, whole = counted(frame, trace_ids=("r0", "r1", "none"))
+    assert whole.mixed is not None
+    assert whole.outcomes == dict(zip(["r0", "r1"], frame["outcome"].head(2), strict=True))
+    only, of_a = counted(frame, model="a")
+    assert (only.n_kept, of_a.mixed) == (100, None)
+    assert of_a.tasks["n"].sum() == 100
 
 
 def test_rows_that_are_set_aside_are_in_no_table_and_no_question_needs_none() -> None:
     frame = world()
     frame.loc[0, "outcome"] = "won"
-    found = counted(pd.concat([frame, frame.tail(1)]))
-    assert found.for_gates is not None
-    assert found.n_kept == found.for_gates.tasks["n"].sum() == 299
-    assert counted(frame.assign(outcome="won")).for_gates is None
+    found, tables = counted(pd.concat([frame, frame.tail(1)]))
+    assert found.n_kept == tables.tasks["n"].sum() == 299
+    assert count(frame.assign(outcome="won"), gates=GateQuery()).for_gates is None
     # Without the question nothing is brought back and no column is read.
     frame = world().assign(loops="maybe")
     assert count(frame).for_gates is None

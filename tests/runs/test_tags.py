@@ -13,9 +13,6 @@ from calibration.analyses.success_rate.from_runs import report_on_files
 from calibration.analyses.success_rate.report import ReportOptions, SuccessRateReport
 from calibration.errors import InputError
 from calibration.reporting import to_json
-from calibration.reporting.document import markdown, text_lines
-from calibration.reporting.render_html import html
-from calibration.reporting.sections import success_rate
 from calibration.runs import open_files, open_postgres, open_spark, production_counts
 from calibration.runs.counts import MOST_TAGS, laid_out
 from calibration.runs.sources import Source
@@ -48,7 +45,7 @@ def test_the_tags_of_a_cell(tmp_path: Path) -> None:
         assert found.groupby("model", observed=True)["n"].sum().to_dict() == dict.fromkeys(names, 6)
 
 
-def test_lists_of_parquet_and_jsonl(tmp_path: Path) -> None:
+def test_lists_of_parquet_and_jsonl_are_tags_and_numbers_are_none(tmp_path: Path) -> None:
     rows = alike("a", {"complete": 6, "abandoned": 6})
     for k, row in enumerate(rows):
         row["tags"] = ["all", "first"] if k < 6 else ["all"] if k < 9 else []
@@ -58,6 +55,9 @@ def test_lists_of_parquet_and_jsonl(tmp_path: Path) -> None:
         found = report(str(tmp_path / name))
         assert by_tag(found) == {"all": (9, pytest.approx(6 / 9)), "first": (6, 1.0)}, name
         assert found.n == 12
+    pd.DataFrame(alike("a", {"complete": 6}, tags=3)).to_parquet(tmp_path / "f.parquet")
+    with pytest.raises(InputError, match="column 'tags' holds"):
+        report(str(tmp_path / "f.parquet"))
 
 
 def test_duplicates_count_once_and_conflicts_not_at_all(tmp_path: Path) -> None:
@@ -93,27 +93,6 @@ def test_the_number_of_tags_is_bounded_and_the_rest_counted(tmp_path: Path) -> N
     jsonschema.validate(data, to_json.schema())
     assert data["tags_left_out"] == 11
     assert data["by_tag"]["often"]["n"] == 240
-    shown = success_rate.document(found)
-    for made in ("\n".join(text_lines(shown)), markdown(shown), html(shown)):
-        assert "A run with several tags counts under each of them: these rates overlap." in made
-        assert "11 rarer tags are left out." in made
-
-
-def test_no_tags_no_table(tmp_path: Path) -> None:
-    found = report(write(tmp_path / "f.csv", alike("a", {"complete": 6})))
-    assert found.by_tag == ()
-
-
-def test_numbers_are_no_tags(tmp_path: Path) -> None:
-    pd.DataFrame(alike("a", {"complete": 6}, tags=3)).to_parquet(tmp_path / "f.parquet")
-    with pytest.raises(InputError, match="column 'tags' holds"):
-        report(str(tmp_path / "f.parquet"))
-
-
-def test_tags_change_the_fingerprint(tmp_path: Path) -> None:
-    one = report(write(tmp_path / "f.csv", alike("a", {"complete": 6}, tags="x")))
-    other = report(write(tmp_path / "g.csv", alike("a", {"complete": 6}, tags="y")))
-    assert one.origin.fingerprint != other.origin.fingerprint
 
 
 def counted(source: Source) -> pd.DataFrame:
