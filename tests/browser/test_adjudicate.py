@@ -201,10 +201,23 @@ def on_top(found: Locator) -> bool:
 
 
 @pytest.mark.long
-def test_who_changes_their_mind_writes_why(bench: Bench, server: Server) -> None:
+def test_after_a_skip_and_a_reload_who_changes_their_mind_writes_why(
+    bench: Bench, server: Server
+) -> None:
     trace = bench.get("trace")
+    bench.press("s", gap=0.2)
+    bench.press("1")
+    bench.wait_painted(trace)
+    bench.wait_saved()
+    bench.press("u")
+    bench.wait("d.trace === arg && d.ready === 'true'", trace)
+    time.sleep(QUIET_S)
     bench.decide("complete")
     bench.press("2", gap=0.2)
+    bench.page.reload()
+    bench.wait_settle()
+    assert bench.get("trace") == trace
+    expect(bench.page.locator(".causes .chosen")).to_contain_text("Rubric unclear")
     bench.press("uuun", gap=0.2)  # all answers back, and abandoned instead
     expect(bench.page.locator(".final .question")).to_have_text("Abandoned")
     bench.page.keyboard.press("Enter")
@@ -218,21 +231,3 @@ def test_who_changes_their_mind_writes_why(bench: Bench, server: Server) -> None
     row = settled(server)[trace]
     assert (row["blind_outcome"], row["outcome"]) == ("complete", "abandoned")
     assert (row["cause"], row["rationale"]) == ("rubric_unclear", "It only says sorry")
-
-
-@pytest.mark.long
-def test_a_skip_and_a_reload_come_back_to_the_trace(bench: Bench) -> None:
-    trace = bench.get("trace")
-    bench.press("s", gap=0.2)
-    bench.press("1")
-    bench.wait_painted(trace)
-    bench.wait_saved()
-    bench.press("u")
-    bench.wait("d.trace === arg && d.ready === 'true'", trace)
-    time.sleep(QUIET_S)
-    bench.decide("complete")
-    bench.press("4", gap=0.2)
-    bench.page.reload()
-    bench.wait_settle()
-    assert bench.get("trace") == trace
-    expect(bench.page.locator(".causes .chosen")).to_contain_text("Real judgement")
