@@ -161,16 +161,3 @@ def test_the_form_has_no_barriers_and_fits_a_phone(
         page.get_by_label("The same once more").fill(OTHER)
         page.get_by_role("button").click()
         page.get_by_role("alert").wait_for()
-
-
-@pytest.mark.long
-def test_signing_in_needs_no_script(closed: Server, browser: Browser | None) -> None:
-    if browser is None:
-        pytest.skip(NOT_RUN)
-    page = browser.new_context(java_script_enabled=False).new_page()
-    page.goto(closed.url)
-    page.get_by_label("Name").fill("Ada")
-    page.get_by_label("Passphrase, 12 characters or more").fill(GOOD)
-    page.get_by_label("The same once more").fill(GOOD)
-    page.get_by_role("button", name="Make me the admin").click()
-    expect(page).to_have_url(f"{closed.url}/")
