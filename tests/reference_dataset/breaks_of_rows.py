@@ -134,13 +134,12 @@ def spoilt(file: str, line: int | None, text: bytes | None, says: str) -> Break:
 
     def broken(copy: Copy) -> Broken:
         path = copy.path(file)
-        lines = path.read_bytes().split(b"\n")
         if text is None:
             path.unlink()
-        elif line is None:
-            path.write_bytes(text)
         else:
-            path.write_bytes(b"\n".join([*lines[: line - 1], text, *lines[line:]]))
+            lines = path.read_bytes().split(b"\n")
+            new = [text] if line is None else [*lines[: line - 1], text, *lines[line:]]
+            path.write_bytes(b"\n".join(new))
         return Broken("checksums" if file == "SHA256SUMS" else "files", file, line, says)
 
     return broken
@@ -250,12 +249,9 @@ def a_key_on_a_complete_trace(copy: Copy) -> Broken:
 
 
 def a_cent_too_much(copy: Copy) -> Broken:
-    def cheap(trace: Row, label: Row) -> bool:
-        return bool(
-            trace["cost_usd"] < FAMILIES[trace["family"]].median_usd * trace["units"] - 0.02
-        )
-
-    trace, _ = copy.find(cheap)
+    trace, _ = copy.find(
+        lambda t, label: t["cost_usd"] < FAMILIES[t["family"]].median_usd * t["units"] - 0.02
+    )
     trace["cost_usd"] = round(trace["cost_usd"] + 0.01, 2)
     return Broken("cost", *copy.put_trace(trace), "the tokens cost")
 

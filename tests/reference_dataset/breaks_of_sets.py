@@ -37,11 +37,10 @@ BREAKS |= {
 
 
 def a_trace_in_the_wrong_file(copy: Copy) -> Broken:
-    first, second = sorted(copy.families)[:2]
-    rows, others = copy.read(f"{first}.jsonl"), copy.read(f"{second}.jsonl")
-    copy.write(f"{first}.jsonl", rows[:-1])
-    copy.write(f"{second}.jsonl", [others[0], rows[-1], *others[1:]])
-    return Broken("ids", f"{second}.jsonl", 2, f"is not of the family {first!r}")
+    first, second = copy.read("research.jsonl"), copy.read("support_triage.jsonl")
+    copy.write("research.jsonl", first[:-1])
+    copy.write("support_triage.jsonl", [second[0], first[-1], *second[1:]])
+    return Broken("ids", "support_triage.jsonl", 2, "is not of the family 'research'")
 
 
 def lone_cell(copy: Copy) -> Row:
@@ -75,7 +74,6 @@ def a_label_without_a_trace(copy: Copy) -> Broken:
 
 
 def no_labels_at_all(copy: Copy) -> Broken:
-    """A file of labels that holds only its header proves nothing."""
     copy.write(LABELS, copy.read(LABELS)[:1])
     also = ("family", "difficulty", "strata")
     return Broken("labels", "research.jsonl", 2, "has no label", also)
@@ -183,7 +181,7 @@ def borrowed(copy: Copy, part: str, n_words: int) -> Row:
     """Give the second complete trace a run of words of the first; return it."""
     found = [t for t, label in copy.pairs() if label["outcome"] == "complete"]
     first = next(t for t in found if len(words(t[part])) > n_words)
-    second = next(t for t in found if t["trace_id"] > first["trace_id"])
+    second = found[found.index(first) + 1]
     second[part] += " -- " + " ".join(words(first[part])[:n_words])
     return second
 
@@ -219,9 +217,6 @@ BREAKS |= {
     "a trace in two forms": bad_forms(
         lambda f: f["exam_a"].append(f["practice"][0]), "is in practice and in exam_a", "strata"
     ),
-    "a trace twice in a form": bad_forms(
-        lambda f: f["exam_a"].append(f["exam_a"][0]), "is in exam_a and in exam_a", "strata"
-    ),
     "a form with a stranger": bad_forms(
         lambda f: f["exam_b"].append("research-999"), "exam_b names research-999"
     ),
@@ -229,20 +224,11 @@ BREAKS |= {
 }
 
 
-def a_trace_in_no_form(copy: Copy) -> Broken:
-    gone = lone_cell(copy)["trace_id"]
-    copy.write_forms({name: [i for i in ids if i != gone] for name, ids in copy.forms().items()})
-    return Broken("forms", "forms.toml", None, f"{gone} is in no form")
-
-
 def a_lopsided_form(copy: Copy) -> Broken:
-    complete_ones = {
-        t["trace_id"]
-        for t, label in copy.pairs()
-        if (t["family"], label["outcome"]) == ("research", "complete")
-    }
+    of_kind = {t["trace_id"] for t, label in copy.pairs()
+               if (t["family"], label["outcome"]) == ("research", "complete")}  # fmt: skip
     forms = copy.forms()
-    moved = [i for i in forms["practice"] if i in complete_ones]
-    practice = [i for i in forms["practice"] if i not in moved]
-    copy.write_forms(forms | {"practice": practice, "exam_a": forms["exam_a"] + moved})
+    forms["exam_a"] += [i for i in forms["practice"] if i in of_kind]
+    forms["practice"] = [i for i in forms["practice"] if i not in of_kind]
+    copy.write_forms(forms)
     return Broken("strata", "forms.toml", None, "research complete is shared out unevenly")

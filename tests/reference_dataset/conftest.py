@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from reference_dataset import set_rules, trace_rules, words
-from reference_dataset.loader import LABELS, SECOND_PASS, SETTLEMENTS
-from tests.reference_dataset.copies import Copy, copy_published
+from reference_dataset.loader import LABELS, SECOND_PASS, SETTLEMENTS, published
+from tests.reference_dataset.copies import Copy
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -27,7 +27,10 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     A hundred tests break a copy and check all of it; a third of the set is enough for that.
     """
-    copy = Copy(copy_published(tmp_path_factory.mktemp("published")))
+    copy = Copy(tmp_path_factory.mktemp("published"))
+    shutil.copytree(published() / "traces", copy.folder / "traces")
+    for name in (LABELS, SECOND_PASS, SETTLEMENTS, "forms.toml"):
+        shutil.copy(published() / name, copy.folder / name)
     for family in copy.families[2:]:
         copy.path(f"{family}.jsonl").unlink()
     kept = tuple(copy.families)

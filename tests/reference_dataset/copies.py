@@ -1,27 +1,18 @@
 """A copy of the published dataset that a test may break and seal again."""
 
 import json
-import shutil
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reference_dataset.loader import LABELS, SECOND_PASS, SETTLEMENTS, published
+from reference_dataset.loader import LABELS, SECOND_PASS, SETTLEMENTS
 from reference_dataset.records import FAMILIES, FORMS, PRICE_IN, PRICE_OUT
 from reference_dataset.validator import checksums
 from reference_dataset.words import visible, words
 
 Row = dict[str, Any]
-
-
-def copy_published(folder: Path) -> Path:
-    """Copy the files of the dataset that the validator reads."""
-    shutil.copytree(published() / "traces", folder / "traces")
-    for name in (LABELS, SECOND_PASS, SETTLEMENTS, "forms.toml", "SHA256SUMS"):
-        shutil.copy(published() / name, folder / name)
-    return folder
 
 
 @dataclass(frozen=True)
@@ -151,7 +142,6 @@ def plain(trace: Row, label: Row, *, n_words: int) -> None:
     trace["prompt"], trace["response"] = "Please.", None
     missing = n_words - size(trace)
     assert missing >= 0
-    trace["prompt"] += "".join(
-        f" p{trace['trace_id']}{k}x".replace("-", "") for k in range(missing)
-    )
+    word = f" p{trace['trace_id']}".replace("-", "")
+    trace["prompt"] += "".join(f"{word}{k}x" for k in range(missing))
     label["evidence"] = [{"step_id": "prompt", "quote": "Please.", "shows": "the task"}]

@@ -16,13 +16,13 @@ def test_the_published_set_is_typed() -> None:
     assert dataset.traces.keys() == dataset.labels.keys()
     assert tuple(dataset.forms) == FORMS
     assert all(isinstance(trace, Trace) for trace in dataset.traces.values())
-    assert all(isinstance(label, CanonicalLabel) for label in dataset.labels.values())
     for trace_id, label in dataset.labels.items():
-        assert label.trace_id == trace_id
-        assert label.overridden is None
-        assert all(isinstance(item, CanonicalEvidence) for item in label.evidence)
+        assert isinstance(label, CanonicalLabel)
+        assert (label.trace_id, label.overridden) == (trace_id, None)
         assert any(item.key for item in label.evidence) == (label.outcome == "hallucinated")
-        assert all(isinstance(item.absent_from, tuple) for item in label.evidence)
+        for item in label.evidence:
+            assert isinstance(item, CanonicalEvidence)
+            assert isinstance(item.absent_from, tuple)
 
 
 def test_a_trace_comes_whole(copy: Copy) -> None:
@@ -62,18 +62,15 @@ def test_every_file_begins_with_the_canary() -> None:
     assert {head["licence"] for head in heads} == {"CC-BY-4.0"}
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
+def test_what_cannot_be_read_is_named(copy: Copy) -> None:
+    for text, says in (
         ('{"trace_id": "research-001"}', "labels.jsonl, line 1: is no canonical"),
         ('{"trace_id": "a", "evidence": [3]}', "line 1: is no canonical"),
         ("{", "labels.jsonl, line 1: is not JSON"),  # and more of it in the table of breaks
-    ],
-)
-def test_what_cannot_be_read_is_named(copy: Copy, text: str, says: str) -> None:
-    copy.path(LABELS).write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=says):
-        load_reference(copy.folder)
+    ):
+        copy.path(LABELS).write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=says):
+            load_reference(copy.folder)
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:

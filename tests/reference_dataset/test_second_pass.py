@@ -144,12 +144,7 @@ def test_agreement_counts_what_was_settled_later_as_disagreement() -> None:
     changed = Settlement(
         trace_id="research-003", before="complete", decision="label_changed", why="It is."
     )
-    pairs = [
-        ("complete", "complete"),
-        ("hallucinated", "hallucinated"),
-        ("abandoned", "abandoned"),
-        ("partial_plus", "partial_plus"),
-    ]
+    pairs = [(name, name) for name in ("complete", "hallucinated", "abandoned", "partial_plus")]
     found = repeat_pass(set_of(pairs, {3: changed}), TAXONOMY)
     assert found is not None
     assert found.n_traces == 4
@@ -179,9 +174,6 @@ def test_what_nobody_decided_is_open_and_a_repair_in_agreement_is_counted() -> N
     found = repeat_pass(set_of(pairs, {0: repaired}), TAXONOMY)
     assert found is not None
     assert (found.settled, found.repaired_agreed) == ({"open": 1}, 1)
-
-
-def test_a_set_without_second_pass_has_none() -> None:
     assert repeat_pass(set_of([], {}), TAXONOMY) is None
 
 

@@ -26,35 +26,29 @@ def store(tmp_path: Path) -> Path:
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
     """Three published traces under ids and a family of their own."""
-    folder = tmp_path / "mine"
-    (folder / "traces").mkdir(parents=True)
-    head = json.dumps({"canary": "c", "version": "1", "licence": "ours"})
-    research = rows(published() / "traces" / "research.jsonl")[:3]
+    head = {"canary": "c", "version": "1", "licence": "ours"}
     by_id = {row.data["trace_id"]: row.data for row in rows(published() / "labels.jsonl")}
     traces, labels = [head], [head]
-    for new, row in zip(OWN_IDS, research, strict=True):
-        traces.append(json.dumps(row.data | {"trace_id": new, "family": "own"}))
-        labels.append(json.dumps(by_id[row.data["trace_id"]] | {"trace_id": new}))
-    (folder / "traces" / "own.jsonl").write_text("\n".join(traces) + "\n")
-    (folder / "labels.jsonl").write_text("\n".join(labels) + "\n")
-    (folder / "forms.toml").write_text(f"[practice]\ntraces = {json.dumps(OWN_IDS)}\n")
-    return folder
+    for new, row in zip(OWN_IDS, rows(published() / "traces" / "research.jsonl"), strict=False):
+        traces.append(row.data | {"trace_id": new, "family": "own"})
+        labels.append(by_id[row.data["trace_id"]] | {"trace_id": new})
+    (tmp_path / "mine" / "traces").mkdir(parents=True)
+    for file, lines in (("traces/own.jsonl", traces), ("labels.jsonl", labels)):
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        (tmp_path / "mine" / file).write_text(text)
+    (tmp_path / "mine" / "forms.toml").write_text(f"[practice]\ntraces = {json.dumps(OWN_IDS)}\n")
+    return tmp_path / "mine"
 
 
-def test_an_own_set_comes_beside_the_published_one(store: Path, own: Path) -> None:
-    assert add_set(store, own, name="ours", private=False) == 3
+@pytest.mark.parametrize("private", [False, True])
+def test_an_own_set_comes_beside_the_published_one(store: Path, own: Path, private: bool) -> None:
+    assert add_set(store, own, name="ours", private=private) == 3
     merged = team_reference(store, TAXONOMY)
     assert set(merged.traces) == set(load_reference().traces) | set(OWN_IDS)
     assert merged.forms["ours/practice"] == tuple(OWN_IDS)
     assert merged.forms["practice"] == load_reference().forms["practice"]
-    assert set(OWN_IDS) <= set(merged.labels)
-
-
-def test_the_labels_of_a_private_set_are_shown_to_nobody(store: Path, own: Path) -> None:
-    add_set(store, own, name="exam", private=True)
-    merged = team_reference(store, TAXONOMY)
-    assert set(OWN_IDS) <= set(merged.traces)
-    assert not set(OWN_IDS) & set(merged.labels)
+    # The labels of a private set are shown to nobody.
+    assert set(OWN_IDS) & set(merged.labels) == (set() if private else set(OWN_IDS))
 
 
 def test_a_set_is_added_once_under_a_plain_name(store: Path, own: Path) -> None:
@@ -92,19 +86,14 @@ def test_a_published_label_can_be_decided_otherwise_with_a_reason(store: Path) -
     assert team_reference(store, TAXONOMY).labels[trace_id].outcome == label.outcome
 
 
-@pytest.mark.parametrize(
-    ("trace_id", "outcome", "reason", "message"),
-    [
+def test_a_decision_names_a_trace_a_class_and_a_reason(store: Path) -> None:
+    for trace_id, outcome, reason, message in (
         ("research-999", "complete", "because", "no trace 'research-999'"),
         ("research-001", "perfect", "because", "perfect"),
         ("research-001", "complete", "  ", "reason must say why"),
-    ],
-)
-def test_a_decision_names_a_trace_a_class_and_a_reason(
-    store: Path, trace_id: str, outcome: str, reason: str, message: str
-) -> None:
-    with pytest.raises(InputError, match=message):
-        override_label(store, TAXONOMY, trace_id=trace_id, outcome=outcome, reason=reason)
+    ):
+        with pytest.raises(InputError, match=message):
+            override_label(store, TAXONOMY, trace_id=trace_id, outcome=outcome, reason=reason)
     assert overrides(store) == []
 
 

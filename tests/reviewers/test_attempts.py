@@ -2,6 +2,8 @@
 
 from datetime import datetime, timedelta
 
+import pytest
+
 from calibration.reviewers.certification import Attempt, AttemptRule, next_attempt
 
 NOON = datetime(2026, 1, 1, 12)  # noqa: DTZ001  the store keeps UTC without zone
@@ -15,8 +17,33 @@ def attempt(at: datetime) -> Attempt:
     return Attempt(started_at=at, ended_at=at + HOUR)
 
 
-def test_the_first_attempt_is_free() -> None:
-    assert next_attempt(NOON, []).may
+def at(*days: float) -> list[datetime]:
+    return [NOON + day * DAY for day in days]
+
+
+@pytest.mark.parametrize(
+    ("now", "begun", "rounds", "allowed", "step", "own_form"),
+    [
+        (0, [], [], [], "may", False),
+        (2, [0], [], [], "practise", False),
+        (2, [0], [0], [], "practise", False),  # it came before
+        (2, [0], [1], [], "may", False),
+        # A third attempt needs a lead and an own form.
+        (5, [0, 2], [4], [], "lead", True),
+        (5, [0, 2], [4], [3], "may", True),
+        (5, [0, 2], [], [3], "practise", True),
+        # A decision is used up by the attempt after it.
+        (9, [0, 2, 4], [5], [3], "lead", True),
+        (9, [0, 2, 4], [5], [3, 5], "may", True),
+    ],
+)
+def test_two_attempts_with_practice_between_then_a_lead(
+    now: float, begun: list[float], rounds: list[float], allowed: list[float], step: str,
+    own_form: bool,
+) -> None:  # fmt: skip
+    attempts = [attempt(when) for when in at(*begun)]
+    found = next_attempt(*at(now), attempts, rounds=at(*rounds), allowed=at(*allowed))
+    assert ("may" if found.may else found.step, found.own_form) == (step, own_form)
 
 
 def test_an_open_examination_is_finished_first() -> None:
@@ -31,42 +58,12 @@ def test_a_day_must_pass_even_after_practice() -> None:
     assert next_attempt(NOON + HOUR + DAY, [one], rounds=[NOON + 2 * HOUR]).may
 
 
-def test_practice_must_lie_between_two_attempts() -> None:
-    one, later = attempt(NOON), NOON + 2 * DAY
-    assert next_attempt(later, [one]).step == "practise"
-    assert next_attempt(later, [one], rounds=[NOON]).step == "practise"  # it came before
-    assert next_attempt(later, [one], rounds=[NOON + DAY]).may
-
-
-def test_a_third_attempt_needs_a_lead_and_an_own_form() -> None:
-    two = [attempt(NOON), attempt(NOON + 2 * DAY)]
-    now = NOON + 5 * DAY
-    practised = [NOON + 4 * DAY]
-    refused = next_attempt(now, two, rounds=practised)
-    assert (refused.step, refused.own_form) == ("lead", True)
-    allowed = next_attempt(now, two, rounds=practised, allowed=[NOON + 3 * DAY])
-    assert (allowed.may, allowed.own_form) == (True, True)
-    assert next_attempt(now, two, allowed=[NOON + 3 * DAY]).step == "practise"
-
-
-def test_a_decision_is_used_up_by_the_attempt_after_it() -> None:
-    three = [attempt(NOON), attempt(NOON + 2 * DAY), attempt(NOON + 4 * DAY)]
-    now, practised = NOON + 9 * DAY, [NOON + 5 * DAY]
-    assert next_attempt(now, three, rounds=practised, allowed=[NOON + 3 * DAY]).step == "lead"
-    again = next_attempt(now, three, rounds=practised, allowed=[NOON + 3 * DAY, NOON + 5 * DAY])
-    assert again.may
-
-
 def test_a_certificate_needs_no_attempt_until_it_ends_or_a_lead_says_so() -> None:
-    until = NOON + 90 * DAY
-    held = next_attempt(NOON + DAY, [attempt(NOON)], certified_until=until)
+    one, until = [attempt(NOON)], NOON + 90 * DAY
+    held = next_attempt(NOON + DAY, one, certified_until=until)
     assert (held.step, held.at) == ("certified", until - 14 * DAY)
-    again = next_attempt(
-        NOON + 3 * DAY, [attempt(NOON)], rounds=[NOON + 2 * DAY], allowed=[NOON + DAY],
-        certified_until=until,
-    )  # fmt: skip
-    assert again.may
-    assert not again.own_form
+    again = next_attempt(*at(3), one, rounds=at(2), allowed=at(1), certified_until=until)
+    assert (again.may, again.own_form) == (True, False)
 
 
 def test_after_a_certificate_attempts_count_anew() -> None:

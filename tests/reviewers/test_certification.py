@@ -28,16 +28,13 @@ def test_the_chance_is_the_tail_of_the_beta(hits: int, n: int, recall: float) ->
     assert recall_chance(hits, n, recall=recall) == pytest.approx(tail, abs=1e-12)
 
 
-@pytest.mark.parametrize(("hits", "n", "recall"), [(-1, 5, 0.6), (6, 5, 0.6), (1, 5, 0), (1, 5, 1)])
-def test_counts_and_recall_that_are_none(hits: int, n: int, recall: float) -> None:
+@pytest.mark.parametrize("given", [(-1, 5, 0.6), (6, 5, 0.6), (1, 5, 0), (1, 5, 1)])
+def test_counts_and_rules_that_are_none(given: tuple[int, int, float]) -> None:
     with pytest.raises(ValueError, match="must be in"):
-        recall_chance(hits, n, recall=recall)
-
-
-@pytest.mark.parametrize("change", [{"ac1": 1.0}, {"recall": 0.0}, {"chance": 1.5}, {"top_up": 0}])
-def test_a_rule_that_is_none(change: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="must be"):
-        PassRule(**change)  # type: ignore[arg-type]
+        recall_chance(*given[:2], recall=given[2])
+    for change in ({"ac1": 1.0}, {"recall": 0.0}, {"chance": 1.5}, {"top_up": 0}):
+        with pytest.raises(ValueError, match="must be"):
+            PassRule(**change)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("n", [3, 7, 10, 11, 15, 27])
@@ -55,9 +52,12 @@ def test_passed_at_the_limit_and_failed_below_it() -> None:
     assert decide(None, FULL).status == "failed"
 
 
-def test_without_the_agreement_nothing_is_topped_up() -> None:
+def test_every_class_that_is_not_shown_is_named() -> None:
     found = decide(0.5, with_class(0, 7))
-    assert (found.status, found.short) == ("failed", ("weak",))
+    assert (found.status, found.short) == ("failed", ("weak",))  # and nothing is topped up
+    assert "too few to show it by" in decide(0.8, with_class(2, 2)).reasons[0]
+    found = decide(0.8, [ClassCount(outcome=c, hits=2, n=7) for c in "xy"])
+    assert (found.short, len(found.reasons)) == (("x", "y"), 2)
 
 
 def test_a_class_not_shown_is_topped_up_and_fails_only_then() -> None:
@@ -68,14 +68,3 @@ def test_a_class_not_shown_is_topped_up_and_fails_only_then() -> None:
     # On all 15 traces: 11 are asked for.
     assert decide(0.8, with_class(11, 15), topped_up={"weak"}).status == "passed"
     assert decide(0.8, with_class(10, 15), topped_up={"weak"}).status == "failed"
-
-
-def test_a_class_with_too_few_traces_to_be_shown_says_so() -> None:
-    assert "too few to show it by" in decide(0.8, with_class(2, 2)).reasons[0]
-
-
-def test_several_classes_are_named() -> None:
-    classes = [ClassCount(outcome=c, hits=2, n=7) for c in "xy"]
-    found = decide(0.8, classes)
-    assert found.short == ("x", "y")
-    assert len(found.reasons) == 2

@@ -38,10 +38,8 @@ def test_without_a_difference_there_is_no_interval() -> None:
 
 def test_what_cannot_be_estimated_says_why() -> None:
     assert "two traces" in leniency([1.0], [1.0]).status
-    mix = {"complete": 0.9, "abandoned": 0.1}
-    assert (
-        "class abandoned of the mix has 0 traces" in leniency_on_mix(GIVEN, DUE, KINDS, mix).status
-    )
+    found = leniency_on_mix(GIVEN, DUE, KINDS, {"complete": 0.9, "abandoned": 0.1})
+    assert "class abandoned of the mix has 0 traces" in found.status
 
 
 def test_arguments_that_are_none() -> None:

@@ -17,22 +17,13 @@ import duckdb
 
 from calibration.records import Evidence, LabelDraft, Step, SubGoal, Trace, Verdict, Workflow
 from calibration.store import Store, TraceFilter
+from tests.store.builders import ABANDONED, COMPLETE, HALLUCINATED, PARTIAL_PLUS
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "stores"
 
 STORE = "store.duckdb"
 
 PASSPHRASE = "correct horse battery"
-
-COMPLETE = {"output": "yes", "fabrication": "no", "all_subgoals": "yes"}
-
-PARTIAL_PLUS = {
-    "output": "yes", "fabrication": "no", "all_subgoals": "no", "material_error": "no",
-}  # fmt: skip
-
-HALLUCINATED = {"output": "yes", "fabrication": "yes"}
-
-ABANDONED = {"output": "no"}
 
 
 def trace(number: int) -> Trace:

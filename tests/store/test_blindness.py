@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 from calibration.records import Trace, TraceForReview, Verdict
 from calibration.store import Queue, Store
-from tests.store.builders import Desk, make_trace, token
+from tests.store.builders import Desk, make_trace, query, token
 
 MARKER = "XHIDDENX"
 
@@ -17,15 +17,9 @@ STARTED = datetime(2019, 8, 7, 6, 5, 43, tzinfo=UTC)
 def marked_trace() -> Trace:
     texts = {name: f"{MARKER}-{name}" for name in HIDDEN_TEXT}
     return make_trace(
-        1,
-        **texts,
-        **HIDDEN_NUMBERS,
-        task_id=f"{MARKER}-task",
-        task_key=f"{MARKER}-task-key",
-        trial=4711,
-        started_at=STARTED,
-        metadata={MARKER: {"nested": [MARKER]}},
-    )
+        1, **texts, **HIDDEN_NUMBERS, task_id=f"{MARKER}-task", task_key=f"{MARKER}-task-key",
+        trial=4711, started_at=STARTED, metadata={MARKER: {"nested": [MARKER]}},
+    )  # fmt: skip
 
 
 def marked_store(store: Store) -> Desk:
@@ -56,18 +50,19 @@ def leaks(shown: Queue | list[TraceForReview]) -> list[str]:
     return [sign for sign in hidden if sign in text]
 
 
-def test_nothing_hidden_reaches_the_queue(store: Store) -> None:
+def test_nothing_hidden_reaches_the_queue_or_a_trace_for_review(store: Store) -> None:
     desk = marked_store(store)
+    queue, shown = store.queue("ann", desk.batch), store.for_review(desk.traces)
+    assert [t.trace_id for t in (*queue.items, *shown)] == [make_trace(1).trace_id] * 2
+    assert leaks(queue) == leaks(shown) == []
+    ((of_bob,),) = query(store, "SELECT client_token FROM label_event")
+    assert store.acknowledged("ann", desk.batch, [of_bob]) == set()
+    assert store.last_label("ann", desk.batch) is None
+    desk.undo("bob")
+    desk.save(desk.traces[0], "bob", answers={"output": MARKER})
     queue = store.queue("ann", desk.batch)
-    assert [t.trace_id for t in queue.items] == [make_trace(1).trace_id]
+    assert queue.drafts == {}
     assert leaks(queue) == []
-
-
-def test_nothing_hidden_reaches_a_trace_for_review(store: Store) -> None:
-    desk = marked_store(store)
-    shown = store.for_review(desk.traces)
-    assert len(shown) == 1
-    assert leaks(shown) == []
 
 
 def test_the_search_for_leaks_finds_what_is_planted() -> None:
@@ -83,18 +78,3 @@ def test_every_field_of_a_trace_is_either_shown_or_planted() -> None:
         *HIDDEN_TEXT, *HIDDEN_NUMBERS, "task_id", "task_key", "trial", "started_at", "metadata",
     }  # fmt: skip
     assert {f.name for f in fields(Trace)} == shown | planted | {"simulated"}
-
-
-def test_another_reviewers_draft_is_not_shown(store: Store) -> None:
-    desk = marked_store(store)
-    desk.undo("bob")
-    desk.save(desk.traces[0], "bob", answers={"output": MARKER})
-    queue = store.queue("ann", desk.batch)
-    assert queue.drafts == {}
-    assert leaks(queue) == []
-
-
-def test_the_receipt_of_another_reviewers_token_is_not_given_out(store: Store) -> None:
-    desk = marked_store(store)
-    assert store.acknowledged("ann", desk.batch, [f"{MARKER}-token"]) == set()
-    assert store.last_label("ann", desk.batch) is None

@@ -29,18 +29,6 @@ def test_a_new_store_has_the_default_taxonomy_and_every_migration_once(tmp_path:
         assert applied == [(version, name) for version, name, _ in migrations()]
 
 
-def test_everything_is_there_after_reopening(desk: Desk) -> None:
-    first, second, *_ = desk.queue()
-    desk.label(first)
-    desk.skip(second)
-    desk.store.close()
-    with Store.open(desk.store.path) as store:
-        again = replace(desk, store=store)
-        assert again.labelled() == {(first, "ann"): "complete", (second, "ann"): "skip"}
-        assert again.queue() == list(desk.traces[2:])
-        assert [r.reviewer_id for r in store.reviewers()] == ["ann", "bob"]
-
-
 def test_a_store_of_a_newer_version_is_refused_with_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "store.duckdb"
     empty_store(path).close()
@@ -109,12 +97,9 @@ def test_a_store_that_cannot_be_created_says_so(tmp_path: Path) -> None:
         Store.open(tmp_path)
 
 
-def test_a_store_whose_creation_was_cut_off_gets_its_taxonomy_when_it_is_opened(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "store.duckdb"
-    Database(path, create=True).close()
-    with Store.open(path) as store:
+def test_a_store_whose_creation_was_cut_off_gets_its_taxonomy(tmp_path: Path) -> None:
+    Database(tmp_path / "store.duckdb", create=True).close()
+    with Store.open(tmp_path / "store.duckdb") as store:
         assert store.taxonomy() == default_taxonomy()
 
 

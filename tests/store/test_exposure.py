@@ -3,7 +3,7 @@
 import pytest
 
 from calibration.store import Store
-from tests.store.builders import Desk, token
+from tests.store.builders import Desk
 
 
 def exposed(store: Store, batch: str) -> list[bool]:
@@ -18,8 +18,7 @@ def test_a_label_after_what_one_was_shown_is_not_blind(desk: Desk) -> None:
     desk.label(second)
     desk.label(third)
     assert exposed(desk.store, desk.batch) == [False, True, False]
-    reopen = {"reviewer_id": "ann", "batch_id": desk.batch, "reason": "again"}
-    desk.store.reopen(client_token=token(), trace_id=first, **reopen)
+    desk.reopen(first)
     desk.label(first)  # given again after it
     rows = desk.store.label_frame(desk.batch).set_index("trace_id")["exposed"]
     assert rows[[first, second, third]].tolist() == [True, True, False]
@@ -32,10 +31,8 @@ def test_the_first_time_counts_and_each_kind_is_kept(desk: Desk) -> None:
     desk.store.record_exposure("ann", [first], "verdicts")
     frame = desk.store.exposure_frame()
     assert frame[["trace_id", "what"]].to_numpy().tolist() == [
-        [min(first, second), "labels"],
-        [max(first, second), "labels"],
-        [first, "verdicts"],
-    ]
+        [min(first, second), "labels"], [max(first, second), "labels"], [first, "verdicts"],
+    ]  # fmt: skip
 
 
 def test_a_kind_that_nobody_defined_is_refused(desk: Desk) -> None:

@@ -38,17 +38,11 @@ def test_a_label_gets_the_class_that_its_answers_lead_to(desk: Desk, first: str)
     assert (row["rationale"], row["seconds_active"]) == ("Two missing.", 31.5)
 
 
-def test_a_label_sent_again_is_stored_once(desk: Desk, first: str) -> None:
-    one = desk.label(first, client_token="again")
-    two = desk.label(first, client_token="again")
-    assert (one.event_id, one.outcome, True) == (two.event_id, two.outcome, two.duplicate)
-    assert len(desk.events()) == 1
-
-
 def test_a_token_says_again_what_it_said_whatever_comes_with_it(desk: Desk, first: str) -> None:
-    desk.label(first, client_token="same")
-    assert desk.label(first, client_token="same", answers=ABANDONED).outcome == "complete"
-    assert desk.labelled() == {(first, "ann"): "complete"}
+    one = desk.label(first, client_token="same")
+    two = desk.label(first, client_token="same", answers=ABANDONED)
+    assert (two.event_id, two.outcome, two.duplicate) == (one.event_id, "complete", True)
+    assert desk.events() == [("label", first, "ann")]
     desk.undo()
     assert desk.label(first, client_token="same").duplicate
     assert desk.labelled() == {}
@@ -89,21 +83,16 @@ def test_a_trace_that_was_not_given_is_refused(desk: Desk) -> None:
     assert desk.events() == []
 
 
-@pytest.mark.parametrize(
-    ("answers", "message"),
-    [
+def test_answers_that_do_not_reach_a_class_are_refused(kept_desk: Desk) -> None:
+    for answers, message in (
         ({}, "'output' needs"),
         ({"output": "yes"}, "'fabrication' needs"),
         ({"output": "maybe"}, "'output' needs"),
         (ABANDONED | {"fabrication": "no"}, "'fabrication' is not on the path"),
         (COMPLETE | {"invented": "yes"}, "'invented' is not on the path"),
-    ],
-)
-def test_answers_that_do_not_reach_a_class_are_refused(
-    kept_desk: Desk, answers: dict[str, str], message: str
-) -> None:
-    with pytest.raises(LabelRefusedError, match=f"do not reach a class: .*{message}"):
-        kept_desk.label(kept_desk.traces[0], answers=answers)
+    ):
+        with pytest.raises(LabelRefusedError, match=f"do not reach a class: .*{message}"):
+            kept_desk.label(kept_desk.traces[0], answers=answers)
     assert kept_desk.labelled() == {}
 
 
@@ -119,9 +108,8 @@ def test_a_literal_span_of_any_part_of_a_step_is_evidence(
     assert stored(kept_desk, "evidence->>'$[0].quote'") == quote
 
 
-@pytest.mark.parametrize(
-    ("evidence", "message"),
-    [
+def test_evidence_that_is_missing_or_not_literal_is_refused(kept_desk: Desk) -> None:
+    cases: list[tuple[list[tuple[str, str]], str]] = [
         ([], "'fabrication' needs a step and a quoted span"),
         ([("response", "The answer is 1.")], "does not stand in step 'response'"),
         ([("response", "the ANSWER is 0")], "does not stand"),
@@ -130,20 +118,13 @@ def test_a_literal_span_of_any_part_of_a_step_is_evidence(
         ([("s1", "found it")], "does not stand in step 's1'"),
         ([("s9", "found it")], "does not stand in step 's9'"),
         ([("s2", "found it"), ("s2", "lost it")], "does not stand"),
-    ],
-)
-def test_evidence_that_is_missing_or_not_literal_is_refused(
-    kept_desk: Desk, evidence: list[tuple[str, str]], message: str
-) -> None:
-    with pytest.raises(LabelRefusedError, match=message):
-        kept_desk.hallucinated(kept_desk.traces[0], *evidence)
+    ]
+    for evidence, message in cases:
+        with pytest.raises(LabelRefusedError, match=message):
+            kept_desk.hallucinated(kept_desk.traces[0], *evidence)
+    with pytest.raises(LabelRefusedError, match="does not stand"):  # and where none is needed
+        kept_desk.label(kept_desk.traces[0], evidence=(Evidence(step_id="s1", quote="invented"),))
     assert kept_desk.labelled() == {}
-
-
-def test_evidence_where_none_is_needed_is_checked_all_the_same(desk: Desk, first: str) -> None:
-    with pytest.raises(LabelRefusedError, match="does not stand"):
-        desk.label(first, evidence=(Evidence(step_id="s1", quote="invented"),))
-    desk.label(first, evidence=(Evidence(step_id="s1", quote="I look"),))
 
 
 def test_evidence_may_have_the_line_ends_of_a_browser_and_needs_a_response(desk: Desk) -> None:
@@ -183,35 +164,22 @@ def test_an_impossible_duration_is_dropped_and_the_label_kept(
     assert stored(kept_desk, "seconds_active") == kept
 
 
-def test_undoing_twice_walks_back(desk: Desk) -> None:
-    first, second, _ = desk.queue()
-    desk.label(first)
-    desk.skip(second)
-    for last in ((second, None), (first, "complete")):
-        assert desk.store.last_label("ann", desk.batch) == last
-        assert desk.undo() == last[0]
-    assert desk.undo() is None
-    assert desk.store.last_label("ann", desk.batch) is None
-    assert desk.labelled() == {}
-
-
-def test_an_undo_sent_again_takes_nothing_more_back(desk: Desk) -> None:
-    first, second, _ = desk.queue()
-    desk.label(first)
-    desk.label(second)
-    assert desk.undo(client_token="back") == second
-    assert desk.undo(client_token="back") == second
-    assert desk.labelled() == {(first, "ann"): "complete"}
-
-
-def test_an_undo_with_nothing_to_take_back_stores_nothing(desk: Desk) -> None:
+def test_undoing_twice_walks_back_and_with_nothing_to_take_back_stores_nothing(desk: Desk) -> None:
     assert desk.undo(client_token="early") is None
     assert desk.events() == []
     # The token is free still: nothing was acknowledged by it.
-    (first, *_) = desk.queue()
+    first, second, _ = desk.queue()
     receipt = desk.label(first)
-    assert desk.undo(client_token="early") == first
-    ((superseded,),) = query(desk.store, "SELECT supersedes FROM label_event WHERE kind = 'undo'")
+    desk.skip(second)
+    for last, sent in (((second, None), "late"), ((first, "complete"), "early")):
+        assert desk.store.last_label("ann", desk.batch) == last
+        assert [desk.undo(client_token=sent) for _ in range(2)] == [last[0], last[0]]
+    assert desk.undo() is None
+    assert desk.store.last_label("ann", desk.batch) is None
+    assert desk.labelled() == {}
+    *_, (superseded,) = query(
+        desk.store, "SELECT supersedes FROM label_event WHERE kind = 'undo' ORDER BY seq"
+    )
     assert str(superseded) == receipt.event_id
 
 

@@ -48,12 +48,10 @@ def test_every_row_of_every_table_is_there(name: str, tmp_path: Path) -> None:
 def test_people_and_workflows_are_there(store: Store) -> None:
     people = {r.reviewer_id: (r.name, r.role, r.simulated) for r in store.reviewers()}
     assert people == {
-        "ann": ("Ann", "reviewer", False),
-        "bob": ("Bob", "reviewer", False),
-        "lea": ("Lea", "lead", False),
-        "ada": ("Ada", "admin", False),
+        "ann": ("Ann", "reviewer", False), "bob": ("Bob", "reviewer", False),
+        "lea": ("Lea", "lead", False), "ada": ("Ada", "admin", False),
         "robo": ("Robo", "reviewer", True),
-    }
+    }  # fmt: skip
     workflow = store.workflows()["research"]
     assert (workflow.ceiling_usd, workflow.unit) == (0.5, "question")
     assert store.saved_queries() == {"long ones": TraceFilter(workflows=("research",))}
@@ -82,16 +80,10 @@ def test_labels_are_there(store: Store) -> None:
     rows = store.label_frame(BATCH).to_dict("records")
     found = {(r["reviewer_id"], r["trace_id"]): r for r in rows}
     given = {who: r["outcome"] if r["kind"] == "label" else "skip" for who, r in found.items()}
-    assert given == {
-        ("ann", "t-0"): "complete",
-        ("ann", "t-1"): "complete",
-        ("ann", "t-2"): "hallucinated",
-        ("ann", "t-3"): "skip",
-        ("bob", "t-0"): "complete",
-        ("bob", "t-1"): "partial_plus",
-        ("bob", "t-2"): "hallucinated",
-        ("bob", "t-3"): "abandoned",
-    }
+    by_ann = ("complete", "complete", "hallucinated", "skip")
+    by_bob = ("complete", "partial_plus", "hallucinated", "abandoned")
+    expected = {("ann", f"t-{n}"): said for n, said in enumerate(by_ann)}
+    assert given == expected | {("bob", f"t-{n}"): said for n, said in enumerate(by_bob)}
     quoted = found["ann", "t-2"]
     assert json.loads(quoted["evidence"]) == [{"step_id": "response", "quote": "The answer is 2"}]
     assert json.loads(quoted["tags"]) == ["made up"]

@@ -48,40 +48,30 @@ def test_changed_content_is_taken_on_request_only_and_in_the_same_place(store: S
 
 def test_taking_changed_content_drops_the_grade_that_came_with_the_old(store: Store) -> None:
     (trace,) = store.ingest([make_trace(1)]).imported
-    store.add_verdicts(
-        [
-            Verdict(judge_id="source:test", trace_id=trace, outcome="complete"),
-            Verdict(judge_id="other", trace_id=trace, outcome="complete"),
-        ]
-    )
+    judges = ("source:test", "other")
+    store.add_verdicts([Verdict(judge_id=j, trace_id=trace, outcome="complete") for j in judges])
     store.ingest([make_trace(1, response="Newer.")], take_changed=True)
-    assert len(store.verdict_frame("source:")) == 0
-    assert len(store.verdict_frame("other")) == 1
+    assert [len(store.verdict_frame(judge)) for judge in ("source:", "other")] == [0, 1]
 
 
-def test_a_labelled_trace_is_never_replaced(desk: Desk) -> None:
-    (first, *_) = desk.queue()
-    desk.label(first)
-    result = desk.store.ingest([make_trace(0, response="Newer.")], take_changed=True)
-    assert result.changed == (first,)
-    assert result.labelled == {first}
-    assert desk.store.for_review([first])[0].response == "The answer is 0."
-
-
-def test_a_trace_labelled_while_its_replacement_is_written_is_kept(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("meanwhile", [False, True])
+def test_a_labelled_trace_is_never_replaced(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, meanwhile: bool
 ) -> None:
     (first, *_) = desk.queue()
     write = traces.write_part
 
-    def label_meanwhile(*arguments: Any) -> str:
+    def label_first(*arguments: Any) -> str:
         desk.label(first)
         return write(*arguments)
 
-    monkeypatch.setattr(traces, "write_part", label_meanwhile)
+    if meanwhile:
+        monkeypatch.setattr(traces, "write_part", label_first)
+    else:
+        desk.label(first)
     result = desk.store.ingest([make_trace(0, response="Newer.")], take_changed=True)
-    assert result.replaced == ()
-    assert result.changed == (first,)
+    assert (result.replaced, result.changed) == ((), (first,))
+    assert meanwhile or result.labelled == {first}
     assert desk.store.for_review([first])[0].response == "The answer is 0."
 
 
@@ -247,12 +237,6 @@ def test_awkward_text_round_trips(kept_store: Store, text: str) -> None:
     assert shown.prompt == shown.response == shown.status == text
 
 
-def test_a_trace_with_a_thousand_steps_round_trips(store: Store) -> None:
-    steps = tuple(Step(step_id=f"s{k}", role="assistant", content=f"{k}") for k in range(1000))
-    store.ingest([make_trace(1, steps=steps)])
-    assert store.for_review([make_trace(1).trace_id])[0].steps == steps
-
-
 def test_times_are_stored_in_utc_wherever_the_machine_stands(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,9 +269,8 @@ def test_an_impossible_number_is_refused_and_nothing_is_stored(store: Store) -> 
 
 
 def test_a_store_is_simulated_as_soon_as_one_trace_is(store: Store) -> None:
-    assert not store.is_simulated()
-    store.ingest([make_trace(1)])
-    assert not store.is_simulated()
-    store.ingest([make_trace(2, simulated=True)])
+    for number, simulated in enumerate((False, True)):
+        assert not store.is_simulated()
+        store.ingest([make_trace(number, simulated=simulated)])
     assert store.is_simulated()
     assert store.trace_frame()["simulated"].tolist() == [False, True]
