@@ -42,7 +42,7 @@ def test_two_attempts_with_practice_between_then_a_lead(
     own_form: bool,
 ) -> None:  # fmt: skip
     attempts = [attempt(when) for when in at(*begun)]
-    found = next_attempt(*at(now), attempts, rounds=at(*rounds), allowed=at(*allowed))
+    found = next_attempt(NOON + now * DAY, attempts, rounds=at(*rounds), allowed=at(*allowed))
     assert ("may" if found.may else found.step, found.own_form) == (step, own_form)
 
 
@@ -62,7 +62,7 @@ def test_a_certificate_needs_no_attempt_until_it_ends_or_a_lead_says_so() -> Non
     one, until = [attempt(NOON)], NOON + 90 * DAY
     held = next_attempt(NOON + DAY, one, certified_until=until)
     assert (held.step, held.at) == ("certified", until - 14 * DAY)
-    again = next_attempt(*at(3), one, rounds=at(2), allowed=at(1), certified_until=until)
+    again = next_attempt(NOON + 3 * DAY, one, rounds=at(2), allowed=at(1), certified_until=until)
     assert (again.may, again.own_form) == (True, False)
 
 

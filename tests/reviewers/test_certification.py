@@ -32,9 +32,9 @@ def test_the_chance_is_the_tail_of_the_beta(hits: int, n: int, recall: float) ->
 def test_counts_and_rules_that_are_none(given: tuple[int, int, float]) -> None:
     with pytest.raises(ValueError, match="must be in"):
         recall_chance(*given[:2], recall=given[2])
-    for change in ({"ac1": 1.0}, {"recall": 0.0}, {"chance": 1.5}, {"top_up": 0}):
+    for name, value in (("ac1", 1.0), ("recall", 0.0), ("chance", 1.5), ("top_up", 0.0)):
         with pytest.raises(ValueError, match="must be"):
-            PassRule(**change)  # type: ignore[arg-type]
+            PassRule(**{name: value})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("n", [3, 7, 10, 11, 15, 27])

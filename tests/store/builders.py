@@ -1,5 +1,6 @@
 """Small builders of what the store tests need; every store is a real file."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -73,20 +74,9 @@ class Desk:
     def state(self, reviewer: str = "ann") -> str:
         return self.store.queue(reviewer, self.batch).state
 
-    def label(
-        self,
-        trace_id: str,
-        reviewer: str = "ann",
-        *,
-        answers: dict[str, str] | None = None,
-        client_token: str | None = None,
-        **more: Any,
-    ) -> Receipt:
-        values = more | {"answers": COMPLETE if answers is None else answers}
-        token_given = client_token or token()
-        return self.store.record_label(
-            self.draft(trace_id, reviewer, client_token=token_given, **values)
-        )
+    def label(self, trace_id: str, reviewer: str = "ann", **parts: Any) -> Receipt:
+        values = {"answers": COMPLETE, "client_token": token()} | parts
+        return self.store.record_label(self.draft(trace_id, reviewer, **values))
 
     def draft(self, trace_id: str, reviewer: str = "ann", **parts: Any) -> LabelDraft:
         values = {"client_token": "draft", "batch_id": self.batch} | parts
@@ -105,20 +95,10 @@ class Desk:
         quotes = tuple(Evidence(step_id=step, quote=quote) for step, quote in evidence)
         return self.label(trace_id, answers=HALLUCINATED, evidence=quotes)
 
-    def skip(
-        self,
-        trace_id: str,
-        reviewer: str = "ann",
-        *,
-        reason: str = "unclear",
-        client_token: str | None = None,
-    ) -> None:
+    def skip(self, trace_id: str, reviewer: str = "ann", **changes: str) -> None:
+        values = {"client_token": token(), "reason": "unclear"} | changes
         self.store.record_skip(
-            client_token=client_token or token(),
-            trace_id=trace_id,
-            reviewer_id=reviewer,
-            batch_id=self.batch,
-            reason=reason,
+            trace_id=trace_id, reviewer_id=reviewer, batch_id=self.batch, **values
         )
 
     def undo(self, reviewer: str = "ann", *, client_token: str | None = None) -> str | None:
@@ -131,7 +111,7 @@ class Desk:
         self.store.reopen(trace_id=trace_id, reviewer_id=reviewer, batch_id=self.batch, **values)
 
     def flag(self, trace_id: str, reviewer: str = "ann", **changes: Any) -> None:
-        values = {"client_token": token(), "flagged": True} | changes
+        values: dict[str, Any] = {"client_token": token(), "flagged": True} | changes
         self.store.record_flag(
             trace_id=trace_id, reviewer_id=reviewer, batch_id=self.batch, **values
         )
@@ -169,45 +149,29 @@ def empty_store(path: Path) -> Store:
     return hashing_quickly(Store.open(path))
 
 
-@dataclass(frozen=True)
-class _Files:
-    """A closed store as bytes, and what is in it."""
-
-    main: bytes
-    parts: dict[str, bytes]
-    batch: str
-    traces: tuple[str, ...]
-
-
 @cache
-def _desk_files(n: int, labels_wanted: int, reviewers: tuple[str, ...]) -> _Files:
-    with TemporaryDirectory() as directory:
-        path = Path(directory) / "desk.duckdb"
-        with empty_store(path) as store:
-            traces = store.ingest(make_traces(n)).imported
-            for name in reviewers:
-                store.add_reviewer(name)
-            batch = store.add_batch(
-                purpose="production", trace_ids=traces, labels_wanted=labels_wanted
-            )
-        parts = {part.name: part.read_bytes() for part in parts_directory(path).iterdir()}
-        return _Files(path.read_bytes(), parts, batch.batch_id, traces)
+def _first_desk(
+    n: int, labels_wanted: int, reviewers: tuple[str, ...]
+) -> tuple[TemporaryDirectory[str], str, tuple[str, ...]]:
+    """Return the folder of a closed store that others are copies of, its batch and traces."""
+    folder = TemporaryDirectory()
+    with empty_store(Path(folder.name) / "desk.duckdb") as store:
+        traces = store.ingest(make_traces(n)).imported
+        for name in reviewers:
+            store.add_reviewer(name)
+        batch = store.add_batch(purpose="production", trace_ids=traces, labels_wanted=labels_wanted)
+    return folder, batch.batch_id, traces
 
 
 def make_desk(
-    path: Path,
-    n: int = 5,
-    *,
-    labels_wanted: int = 1,
-    reviewers: Sequence[str] = ("Ann", "Bob"),
+    path: Path, n: int = 5, *, labels_wanted: int = 1, reviewers: Sequence[str] = ("Ann", "Bob")
 ) -> Desk:
     """Create a store at `path` with `n` traces in one batch."""
-    files = _desk_files(n, labels_wanted, tuple(reviewers))
-    path.write_bytes(files.main)
-    parts_directory(path).mkdir()
-    for name, content in files.parts.items():
-        (parts_directory(path) / name).write_bytes(content)
-    return Desk(store=Store.open(path), batch=files.batch, traces=files.traces)
+    folder, batch, traces = _first_desk(n, labels_wanted, tuple(reviewers))
+    first = Path(folder.name) / "desk.duckdb"
+    shutil.copy(first, path)
+    shutil.copytree(parts_directory(first), parts_directory(path))
+    return Desk(store=Store.open(path), batch=batch, traces=traces)
 
 
 def query(store: Store, sql: str, values: list[Any] | None = None) -> list[tuple[Any, ...]]:

@@ -39,7 +39,7 @@ class World:
         )
         return dict(found)
 
-    def work(self, reviewer: str = "ann", answers: dict[str, str] | None = None) -> list[str]:
+    def work(self, reviewer: str = "ann", answers: dict[str, str] = COMPLETE) -> list[str]:
         """Label the whole batch and return the traces in the order they came."""
         served = []
         while given := self.desk.queue(reviewer):

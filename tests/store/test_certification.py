@@ -13,7 +13,6 @@ from calibration.errors import (
     NotAllowedError,
     UncertifiedReviewerError,
 )
-from calibration.records import LabelDraft
 from calibration.store import Store, certification, labels, leases
 from calibration.store.certification import Exam
 from calibration.store.leases import CertificateDemand
@@ -36,20 +35,10 @@ def exam(desk: Desk, reviewer: str = "ann", **changes: Any) -> Exam:
     return desk.store.start_exam(reviewer_id=reviewer, **values | changes)
 
 
-def draft(batch_id: str, trace_id: str, reviewer: str, answers: dict[str, str]) -> LabelDraft:
-    return LabelDraft(
-        client_token=token(), trace_id=trace_id, reviewer_id=reviewer, batch_id=batch_id,
-        answers=answers,
-    )  # fmt: skip
-
-
-def label(store: Store, batch_id: str, trace_id: str, reviewer: str = "ann") -> None:
-    store.record_label(draft(batch_id, trace_id, reviewer, COMPLETE))
-
-
 def label_all(store: Store, batch_id: str, reviewer: str = "ann") -> None:
-    while items := store.queue(reviewer, batch_id, limit=1).items:
-        label(store, batch_id, items[0].trace_id, reviewer)
+    desk = Desk(store=store, batch=batch_id, traces=())
+    while left := desk.queue(reviewer, limit=1):
+        desk.label(left[0], reviewer)
 
 
 def ended(desk: Desk, status: str = "passed", reviewer: str = "ann", **changes: Any) -> Exam:
@@ -106,19 +95,18 @@ def test_an_examination_is_of_known_traces_without_skips_or_imports(desk: Desk) 
 
 
 def test_the_last_label_may_be_undone_until_the_last_trace_is_labelled(desk: Desk) -> None:
-    store, batch_id = desk.store, exam(desk).batch_id
-    traces = [t.trace_id for t in store.queue("ann", batch_id).items]
-    for trace in traces[:2]:
-        label(store, batch_id, trace)
-    undo = {"reviewer_id": "ann", "batch_id": batch_id}
-    assert store.record_undo(client_token=token(), **undo) == traces[1]
-    label(store, batch_id, traces[1])
-    store.reopen(client_token=token(), trace_id=traces[0], reason="slip", **undo)
-    label_all(store, batch_id)
-    with pytest.raises(LabelRefusedError, match="has ended"):
-        store.record_undo(client_token=token(), **undo)
-    with pytest.raises(LabelRefusedError, match="has ended"):
-        store.reopen(client_token=token(), trace_id=traces[0], reason="slip", **undo)
+    of_exam = replace(desk, batch=exam(desk).batch_id)
+    first, second, last = of_exam.queue()
+    of_exam.label(first)
+    of_exam.label(second)
+    assert of_exam.undo() == second
+    of_exam.label(second)
+    of_exam.reopen(first)
+    of_exam.label(first)
+    of_exam.label(last)
+    for call in (lambda: of_exam.undo(), lambda: of_exam.reopen(first)):
+        with pytest.raises(LabelRefusedError, match="has ended"):
+            call()
 
 
 def test_a_result_is_recorded_once_and_only_after_the_end(desk: Desk) -> None:
@@ -235,21 +223,20 @@ def test_a_lead_allows_an_attempt_with_a_reason_once_a_token(desk: Desk) -> None
         desk.store.allow_attempt(reason=" ", **allow)
     for _ in range(2):
         desk.store.allow_attempt(reason="She was ill.", **allow)
-    assert len(desk.store.attempts_allowed("ann")) == 1
-    assert desk.store.attempts_allowed("bob") == []
+    assert [len(desk.store.attempts_allowed(who)) for who in ("ann", "bob")] == [1, 0]
 
 
 def test_a_practice_round_is_finished_when_every_trace_is_labelled(desk: Desk) -> None:
     store = desk.store
     made = store.start_practice(reviewer_id="ann", trace_ids=desk.traces[:2])
     assert store.start_practice(reviewer_id="ann", trace_ids=desk.traces[2:]) == made
-    first, second = (t.trace_id for t in store.queue("ann", made.batch_id).items)
-    label(store, made.batch_id, first)
-    skipped = {"reviewer_id": "ann", "batch_id": made.batch_id}
-    store.record_skip(client_token=token(), trace_id=second, reason="later", **skipped)
+    practice = replace(desk, batch=made.batch_id)
+    first, second = practice.queue()
+    practice.label(first)
+    practice.skip(second)
     assert store.practice_rounds("ann")[0].finished_at is None
-    store.record_undo(client_token=token(), **skipped)
-    label_all(store, made.batch_id)
+    practice.undo()
+    practice.label(second)
     assert isinstance(store.practice_rounds("ann")[0].finished_at, datetime)
     assert store.practice_rounds("bob") == []
     again = store.start_practice(reviewer_id="ann", trace_ids=desk.traces[:2])
@@ -257,14 +244,14 @@ def test_a_practice_round_is_finished_when_every_trace_is_labelled(desk: Desk) -
 
 
 def test_the_first_label_counts_not_what_was_said_after_the_lesson(desk: Desk) -> None:
-    store = desk.store
-    made = store.start_practice(reviewer_id="ann", trace_ids=desk.traces[:1])
-    label_all(store, made.batch_id)
-    store.record_undo(client_token=token(), reviewer_id="ann", batch_id=made.batch_id)
-    store.record_label(draft(made.batch_id, desk.traces[0], "ann", ABANDONED))
-    (given,) = store.first_labels("ann")
+    made = desk.store.start_practice(reviewer_id="ann", trace_ids=desk.traces[:1])
+    practice = replace(desk, batch=made.batch_id)
+    label_all(desk.store, made.batch_id)
+    practice.undo()
+    practice.label(desk.traces[0], answers=ABANDONED)
+    (given,) = desk.store.first_labels("ann")
     assert (given.batch_id, given.outcome) == (made.batch_id, "complete")
-    assert store.exam_labels("ann", made.batch_id) == {desk.traces[0]: "abandoned"}
+    assert desk.store.exam_labels("ann", made.batch_id) == {desk.traces[0]: "abandoned"}
 
 
 def test_an_own_form_is_drawn_from_adjudicated_traces_that_one_has_not_seen(desk: Desk) -> None:
@@ -297,8 +284,9 @@ def test_the_class_mix_of_production_weighs_by_the_design(tmp_path: Path) -> Non
             purpose="production", trace_ids=ids, labels_wanted=1,
             item_probabilities=[0.1] * 20 + [0.5] * 20,
         ).batch_id  # fmt: skip
+        desk = Desk(store=store, batch=batch, traces=ids)
         drafts = [
-            draft(batch, trace, "ann", ABANDONED if k < 20 else COMPLETE)
+            desk.draft(trace, client_token=token(), answers=ABANDONED if k < 20 else COMPLETE)
             for k, trace in enumerate(ids)
         ]
         store.import_labels(batch, drafts[:29])

@@ -85,7 +85,7 @@ def test_a_trace_that_was_not_given_is_refused(desk: Desk) -> None:
 
 def test_answers_that_do_not_reach_a_class_are_refused(kept_desk: Desk) -> None:
     for answers, message in (
-        ({}, "'output' needs"),
+        (dict[str, str](), "'output' needs"),
         ({"output": "yes"}, "'fabrication' needs"),
         ({"output": "maybe"}, "'output' needs"),
         (ABANDONED | {"fabrication": "no"}, "'fabrication' is not on the path"),

@@ -129,13 +129,8 @@ def test_verdicts_of_one_call_are_stored_once_beside_further_samples(desk: Desk)
 def test_all_samples_come_with_reason_and_evidence(desk: Desk) -> None:
     first, second, *_ = desk.traces
     quote = Evidence(step_id="s2", quote="found it")
-    desk.store.add_verdicts(
-        [
-            verdict(second),
-            verdict(first, "abandoned", sample=1),
-            verdict(first, reason="all there", evidence=(quote,)),
-        ]
-    )
+    one = verdict(first, reason="all there", evidence=(quote,))
+    desk.store.add_verdicts([verdict(second), verdict(first, "abandoned", sample=1), one])
     frame = desk.store.verdict_samples("j")
     said = frame.groupby("trace_id")["outcome"].agg(list).to_dict()
     assert said == {first: ["complete", "abandoned"], second: ["complete"]}
@@ -172,12 +167,10 @@ def test_grades_that_came_with_the_traces_are_pooled(desk: Desk) -> None:
 
 def test_a_judge_with_one_simulated_verdict_is_simulated(desk: Desk) -> None:
     a, b, c, *_ = desk.traces
-    desk.store.add_verdicts([verdict(a)])
-    assert desk.store.judge_frame()["simulated"].tolist() == [False]
-    desk.store.add_verdicts([verdict(b, simulated=True)])
-    desk.store.add_verdicts([verdict(c)])
-    frame = desk.store.judge_frame()
-    assert frame[["judge_id", "n", "simulated"]].to_numpy().tolist() == [["j", 3, True]]
+    for n, (trace, simulated) in enumerate(((a, False), (b, True), (c, False)), 1):
+        desk.store.add_verdicts([verdict(trace, simulated=simulated)])
+        frame = desk.store.judge_frame()[["judge_id", "n", "simulated"]]
+        assert frame.to_numpy().tolist() == [["j", n, n > 1]]
 
 
 def test_the_last_adjudication_of_a_trace_is_the_consensus(desk: Desk) -> None:

@@ -98,12 +98,12 @@ def test_each_filter_finds_its_traces(
     assert found(read_only, **chosen) == expected
 
 
-def labelled(store: Store, purpose: str = "production") -> Desk:
+def labelled(store: Store) -> Desk:
     """Return a batch of the first four traces that Ann and Bob were given."""
     ids = tuple(trace.trace_id for trace in TRACES[:4])
     for name in ("Ann", "Bob"):
         store.add_reviewer(name)
-    batch = store.add_batch(purpose=purpose, trace_ids=ids).batch_id
+    batch = store.add_batch(purpose="production", trace_ids=ids).batch_id
     desk = Desk(store=store, batch=batch, traces=ids)
     for reviewer in ("ann", "bob"):
         desk.queue(reviewer, limit=4)
@@ -125,6 +125,10 @@ def test_classes_are_what_humans_said(store: Store) -> None:
     shown = store.trace_list(TraceFilter(batch_id=batch), for_leads=True)
     assert shown["class"].tolist() == ["complete", "disputed", "abandoned", "unlabelled"]
     assert shown["labels"].tolist() == [2, 2, 2, 0]
+    exam = replace(desk, batch=store.add_batch(purpose="exam", trace_ids=ids).batch_id)
+    exam.queue(limit=4)
+    exam.label(ids[3])
+    assert found(store, classes=("unlabelled",)) == [3, 4]  # labels of an exam are no class
 
 
 def test_a_tag_is_found_on_labels_that_stand(store: Store) -> None:
@@ -141,21 +145,10 @@ def test_a_tag_is_found_on_labels_that_stand(store: Store) -> None:
     assert found(store, tags=("taken back",)) == []
 
 
-def test_labels_of_an_exam_are_no_class(store: Store) -> None:
-    desk = labelled(store, "exam")
-    desk.label(desk.traces[0])
-    assert found(store, classes=("complete",)) == []
-
-
 def test_a_verdict_is_found_with_its_judge(store: Store) -> None:
     ids = [trace.trace_id for trace in TRACES]
-    store.add_verdicts(
-        [
-            Verdict(judge_id="j", trace_id=ids[0], outcome="complete"),
-            Verdict(judge_id="k", trace_id=ids[1], outcome="complete"),
-            Verdict(judge_id="source:tau", trace_id=ids[2], outcome="abandoned"),
-        ]
-    )
+    given = zip(("j", "k", "source:tau"), ids, ("complete", "complete", "abandoned"), strict=False)
+    store.add_verdicts([Verdict(judge_id=j, trace_id=t, outcome=said) for j, t, said in given])
     assert found(store, judge="j", verdicts=("complete",)) == [0]
     assert found(store, judge="source:", verdicts=("abandoned",)) == [2]
     shown = store.trace_list(TraceFilter(judge="k"), for_leads=True)
@@ -173,6 +166,9 @@ def test_the_list_for_others_than_leads_has_no_hidden_column(read_only: Store) -
     assert shown["tool_calls"].tolist() == [3, 2, 1, 0, 0]
     assert shown["tool_errors"].tolist() == [1, 0, 1, 0, 0]
     assert shown["task"].tolist()[:2] == ["Task 0", "Refund 50 % of Ärzte"]
+    of = read_only.trace_facets()  # without the reference traces
+    assert (of.workflows, of.statuses) == (("hotels", "research"), ("completed", "failed"))
+    assert (of.models, of.tools) == (("model-x", "model-y"), ("find", "pay"))
 
 
 def test_filters_for_leads_say_so() -> None:
@@ -201,19 +197,6 @@ def test_pages_in_either_order_hold_every_trace_once(read_only: Store) -> None:
         read_only.trace_list(TraceFilter(), for_leads=False, sort="seq; DROP TABLE trace")
 
 
-def test_an_empty_store_has_an_empty_list(tmp_path: Path) -> None:
-    with empty_store(tmp_path / "e.duckdb") as store:
-        assert store.trace_list(TraceFilter(text="x"), for_leads=True).empty
-        assert store.count_traces(TraceFilter(text="x")) == 0
-        assert store.trace_facets().tools == ()
-
-
-def test_facets_leave_reference_traces_out(read_only: Store) -> None:
-    of = read_only.trace_facets()
-    assert (of.workflows, of.statuses) == (("hotels", "research"), ("completed", "failed"))
-    assert (of.models, of.tools) == (("model-x", "model-y"), ("find", "pay"))
-
-
 def test_taking_a_changed_trace_takes_its_tools_and_task(store: Store) -> None:
     newer = replace(TRACES[0], steps=calls(ship="e"), prompt="Another task entirely")
     assert store.ingest([newer], take_changed=True).replaced
@@ -226,15 +209,15 @@ def test_taking_a_changed_trace_takes_its_tools_and_task(store: Store) -> None:
     old.unlink()
     with pytest.raises(StoreError, match=old.name):
         store.count_traces(TraceFilter(text="x"))
-
-
-def test_a_name_of_a_tool_is_bounded(store: Store) -> None:
     store.ingest([make_trace(9, steps=calls(**{"x" * 5000: "o"}))])
     assert query(store, "SELECT max(length(tool)) FROM trace_tool") == [(200,)]
 
 
 def test_traces_handed_over_bring_their_tools(tmp_path: Path) -> None:
     with empty_store(tmp_path / "s.duckdb") as held:
+        assert held.trace_list(TraceFilter(text="x"), for_leads=True).empty
+        assert held.count_traces(TraceFilter(text="x")) == 0
+        assert held.trace_facets().tools == ()
         held.ingest([make_trace(50)])
         keeper: Keeper = held.keeper()
         keeper.start()
@@ -265,16 +248,10 @@ def test_a_saved_query_comes_back_and_the_newest_counts(store: Store) -> None:
     store.forget_query("Failed payments")
     assert list(store.saved_queries()) == ["Other"]
     assert query(store, "SELECT count(*) FROM saved_query") == [(4,)]
-
-
-def test_a_query_without_a_name_is_refused(read_only: Store) -> None:
     for name in ("", "  ", "?!", "x" * 81):
         with pytest.raises(InputError, match="name of a query"):
-            read_only.save_query(name, TraceFilter())
-
-
-def test_a_query_of_another_version_is_left_out(store: Store) -> None:
+            store.save_query(name, TraceFilter())
+    # Of another version: left out.
     trace_search._append(store._db, "old", {"colour": "red"})
     trace_search._append(store._db, "bad", {"classes": ["none such"]})
-    store.save_query("good", TraceFilter())
-    assert list(store.saved_queries()) == ["good"]
+    assert list(store.saved_queries()) == ["Other"]
