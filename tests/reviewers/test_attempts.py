@@ -46,14 +46,11 @@ def test_two_attempts_with_practice_between_then_a_lead(
     assert ("may" if found.may else found.step, found.own_form) == (step, own_form)
 
 
-def test_an_open_examination_is_finished_first() -> None:
-    assert next_attempt(NOON, [Attempt(started_at=NOON, ended_at=None)]).step == "go_on"
-
-
 def test_a_day_must_pass_even_after_practice() -> None:
     one = attempt(NOON)
     found = next_attempt(NOON + DAY, [one], rounds=[NOON + 2 * HOUR])
     assert (found.step, found.at) == ("wait", NOON + HOUR + DAY)
+    assert next_attempt(NOON, [Attempt(started_at=NOON, ended_at=None)]).step == "go_on"
     assert "practice" not in found.why
     assert next_attempt(NOON + HOUR + DAY, [one], rounds=[NOON + 2 * HOUR]).may
 

@@ -9,7 +9,7 @@ import pytest
 
 from calibration.store import Store
 from calibration.store.adjudication import Settlement
-from tests.store.builders import Desk, make_desk, token
+from tests.store.builders import ABANDONED, COMPLETE, Desk, make_desk, token
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,12 @@ class Bench:
             "batch_id": self.desk.batch, "cause": "slip",
         }  # fmt: skip
         return self.store.adjudicate(answers=answers, **(values | more))
+
+    def settled(self) -> None:
+        """Let Ann and Bob differ and Lea settle it."""
+        self.said(COMPLETE, ABANDONED)
+        self.blind(COMPLETE)
+        self.settle(COMPLETE)
 
     def frame(self) -> list[dict[str, Any]]:
         rows = self.store.adjudication_frame(self.desk.batch).to_dict("records")

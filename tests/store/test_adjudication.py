@@ -192,9 +192,7 @@ def test_two_leads_do_not_settle_a_trace_over_each_other(bench: Bench) -> None:
 
 
 def test_a_settled_label_that_is_taken_back_reopens_the_trace(bench: Bench) -> None:
-    bench.said(COMPLETE, ABANDONED)
-    bench.blind(COMPLETE)
-    bench.settle(COMPLETE)
+    bench.settled()
     assert bench.reopened() == [False]
     bench.desk.undo("bob")
     assert bench.reopened() == [True]
@@ -210,9 +208,7 @@ def test_a_settled_label_that_is_taken_back_reopens_the_trace(bench: Bench) -> N
 
 
 def test_a_further_label_reopens_it_and_one_that_does_not_count_does_not(bench: Bench) -> None:
-    bench.said(COMPLETE, ABANDONED)
-    bench.blind(COMPLETE)
-    bench.settle(COMPLETE)
+    bench.settled()
     bench.desk.queue("lea")
     bench.desk.label(bench.trace, "lea", answers=COMPLETE)
     assert bench.reopened() == [False]  # she had seen the labels
@@ -223,9 +219,7 @@ def test_a_further_label_reopens_it_and_one_that_does_not_count_does_not(bench: 
 
 
 def test_what_is_withdrawn_is_open_again_and_all_of_it_is_kept(bench: Bench) -> None:
-    bench.said(COMPLETE, ABANDONED)
-    bench.blind(COMPLETE)
-    bench.settle(COMPLETE)
+    bench.settled()
     for _ in range(2):
         bench.store.withdraw_consensus(
             client_token="w", trace_id=bench.trace, adjudicator="leo", reason="Wrong trace"

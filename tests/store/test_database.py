@@ -11,11 +11,10 @@ import pyarrow as pa
 import pytest
 
 from calibration.errors import InputError, StoreError, StoreLockedError, TaxonomyError
-from calibration.records import Verdict
 from calibration.store import Store
 from calibration.store.database import Database, migrations
 from calibration.taxonomy import default_taxonomy, taxonomy_from_dict
-from tests.store.builders import ABANDONED, Desk, empty_store, make_desk, make_traces, query
+from tests.store.builders import ABANDONED, Desk, empty_store, make_desk, query
 
 
 def test_a_new_store_has_the_default_taxonomy_and_every_migration_once(tmp_path: Path) -> None:
@@ -244,14 +243,3 @@ def test_a_draft_can_be_rewritten_while_an_older_read_is_open(desk: Desk) -> Non
         desk.undo()
         desk.save(first, answers={"output": "no"})
         assert desk.drafts() == [desk.draft(first, answers={"output": "no"})]
-
-
-def test_every_insert_of_many_rows_follows_an_exhausted_result(store: Store) -> None:
-    """DuckDB refuses to register a table after `fetchone` left a result open."""
-    for n in (3, 4):
-        traces = store.ingest(make_traces(n)).imported
-        store.add_verdicts(
-            [Verdict(judge_id=f"j{n}", trace_id=t, outcome="complete") for t in traces]
-        )
-    assert len(store.trace_frame()) == 4
-    assert len(store.judge_frame()) == 2

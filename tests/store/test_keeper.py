@@ -171,22 +171,17 @@ def test_a_draw_that_is_taken_in_twice_is_stored_once(held: Store) -> None:
     assert held.batches() == [first]
 
 
-def test_a_damaged_request_is_answered_and_put_aside(held: Store) -> None:
-    keeper = held.keeper()
+def test_a_request_that_is_damaged_or_on_which_the_app_fails_is_answered_and_kept(
+    held: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper, refused = held.keeper(), inbox(held.path) / "refused"
     keeper.round()
     path = inbox(held.path) / f"1-{'0' * 64}.parquet"
     path.write_bytes(b"PAR1")
     keeper.round()
     answer = json.loads(path.with_name(path.name + ".reply.json").read_text(encoding="utf-8"))
     assert "damaged" in answer["message"]
-    assert (inbox(held.path) / "refused" / path.name).exists()
-
-
-def test_a_request_on_which_the_app_itself_fails_is_answered_and_kept(
-    held: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keeper = held.keeper()
-    keeper.round()
+    assert (refused / path.name).exists()
     far = remote(held)
 
     def fail(call: str, arguments: object) -> None:
@@ -197,8 +192,7 @@ def test_a_request_on_which_the_app_itself_fails_is_answered_and_kept(
     with pytest.raises(StoreError, match="a fault of ours"):
         far.add_reviewer("Mara")
     keeper.stop()
-    (kept,) = (inbox(held.path) / "refused").iterdir()
-    assert kept.suffix == ".parquet"
+    assert [kept.suffix for kept in refused.iterdir()] == [".parquet"] * 2
 
 
 def test_a_long_request_keeps_the_app_alive_in_the_eyes_of_others(

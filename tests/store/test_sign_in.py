@@ -125,9 +125,6 @@ def test_nobody_has_no_passphrase_and_what_is_no_hash_is_not_stored(team: Store)
         team.set_passphrase("zoe", GOOD)
     with pytest.raises(InputError, match="no Argon2 hash"):
         team.store_hash("rea", GOOD)
-
-
-def test_a_generated_passphrase_is_good_and_never_the_same() -> None:
     made = {generated_passphrase() for _ in range(50)}
     assert len(made) == 50
     assert all(QUICK.of(p) for p in made)
@@ -276,16 +273,12 @@ def test_a_session_ends_after_a_week_whatever_happens(team: Store, turned: Clock
     assert team.person_of_session(token) is None
 
 
-def test_what_is_no_token_is_nobody(kept_team: Store) -> None:
-    for token in ("", "x", "ada", "é" * 40):
-        assert kept_team.person_of_session(token) is None
-        assert kept_team.of_session(token) is None
-
-
-def test_signing_out_ends_this_session_and_no_other(team: Store) -> None:
+def test_signing_out_ends_this_session_and_no_other_and_no_token_is_nobody(team: Store) -> None:
     one, other = (team.verify_sign_in("Lea", OTHER, HERE) for _ in range(2))
     team.end_session(one)
-    assert team.person_of_session(one) is None
+    for token in (one, "", "x", "ada", "é" * 40):
+        assert team.person_of_session(token) is None
+        assert team.of_session(token) is None
     assert team.person_of_session(other) is not None
 
 
