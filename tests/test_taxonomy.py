@@ -101,7 +101,11 @@ BROKEN_TREES: list[tuple[Callable[[], Taxonomy], str]] = [
     (lambda: tree(*CHAIN, ("island", "a", "complete")), "'island' cannot be reached"),
     (lambda: tree(*CHAIN), "no node leads to class 'abandoned'"),
 ]
-CHAIN = [("a", OUTCOMES[0], "b"), ("b", OUTCOMES[1], "c"), ("c", OUTCOMES[2], OUTCOMES[3])]
+CHAIN: list[tuple[str, str, str]] = [
+    ("a", OUTCOMES[0], "b"),
+    ("b", OUTCOMES[1], "c"),
+    ("c", OUTCOMES[2], OUTCOMES[3]),
+]
 
 
 @pytest.mark.parametrize(("build", "message"), BROKEN_TREES)

@@ -13,6 +13,8 @@ from calibration.analyses.success_rate.from_runs import report_on_files
 from calibration.analyses.success_rate.report import ReportOptions, SuccessRateReport
 from calibration.errors import InputError
 from calibration.reporting import to_json
+from calibration.reporting.document import text_lines
+from calibration.reporting.sections import success_rate
 from calibration.runs import open_files, open_postgres, open_spark, production_counts
 from calibration.runs.counts import MOST_TAGS, laid_out
 from calibration.runs.sources import Source
@@ -93,6 +95,7 @@ def test_the_number_of_tags_is_bounded_and_the_rest_counted(tmp_path: Path) -> N
     jsonschema.validate(data, to_json.schema())
     assert data["tags_left_out"] == 11
     assert data["by_tag"]["often"]["n"] == 240
+    assert "11 rarer tags are left out." in "\n".join(text_lines(success_rate.document(found)))
 
 
 def counted(source: Source) -> pd.DataFrame:

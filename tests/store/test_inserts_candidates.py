@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from calibration.store.database import utc_now
-from calibration.store.queue import Seat, candidates
+from calibration.store.leases import Seat
+from calibration.store.queue import candidates
 from tests.store.builders import Desk, make_trace, token
 from tests.store.inserts import World, age, label_all, settle
 
