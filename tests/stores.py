@@ -12,7 +12,6 @@ from calibration.store.sign_in import Hashes
 from calibration.store.traces import parts_directory
 
 NAME = "demo.duckdb"
-
 QUICK = Hashes(PasswordHasher(time_cost=1, memory_cost=64, parallelism=1))
 
 

@@ -16,9 +16,7 @@ from tests.analyses.worlds import World, make_world
 from tests.stores import copy_store
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
-
 OpenApp = Callable[..., AppTest]
-
 NewStore = Callable[..., None]
 
 

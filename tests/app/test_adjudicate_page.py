@@ -18,11 +18,8 @@ from tests.analyses.worlds import World, make_world
 from tests.app.conftest import NewStore, OpenApp, press, texts
 
 _tokens = count(1)
-
 VIEW = Path(__file__).parents[2] / "app" / "views" / "adjudicate" / "page.py"
-
 LEA = Reviewer(reviewer_id="lea", name="Lea", role="lead")
-
 C, P, A = "complete", "partial_plus", "abandoned"
 
 

@@ -19,13 +19,9 @@ from tests.analyses.worlds import ids, make_world
 from tests.app.conftest import OpenApp, choose, figures, shown, texts
 
 N = 60
-
 MIX = ("complete", "complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
-
 DAYS = (datetime(2026, 9, 29, 10, tzinfo=UTC), datetime(2026, 10, 6, 10, tzinfo=UTC))
-
 HOSTILE = "**b** [x](http://e.example) <i>"
-
 MakeStore = Callable[..., None]
 
 

@@ -9,7 +9,6 @@ from calibration.store import Store
 from tests.browser.samples import build_store
 
 BATCH = "production-001"
-
 COMPLETE = {"output": "yes", "fabrication": "no", "all_subgoals": "yes"}
 
 

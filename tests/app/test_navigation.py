@@ -12,9 +12,7 @@ from tests.browser.samples import build_store
 from tests.stores import hashing_quickly
 
 LEADS = ["overview", "agreement", "judge", "asr", "data", "start", "adjudicate", "reviewers"]
-
 GOOD = "correct horse battery"
-
 SignIn = Callable[[str], str]
 
 

@@ -23,7 +23,6 @@ from calibration.store import Store, sign_in
 from tests.stores import hashing_quickly
 
 GOOD, OTHER = "correct horse battery", "another good phrase"
-
 SECRET = "inside of the app"
 
 

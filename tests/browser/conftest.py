@@ -18,7 +18,6 @@ from calibration.errors import CalibrationError
 from calibration.store import Store
 
 APP = Path(__file__).parents[2] / "app" / "asgi.py"
-
 NOT_RUN = "NOT RUN: browser (no chromium)"
 
 # Patience for a machine that does other things as well; nothing here tests how fast it is.

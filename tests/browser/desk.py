@@ -20,7 +20,6 @@ KEYS = {
 }
 
 QUOTE = "arrives on Tuesday"
-
 QUIET_S = 0.23
 
 # Run by a process of its own: the server must have let the file go.

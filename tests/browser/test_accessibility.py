@@ -14,9 +14,7 @@ from tests.browser.test_data_page import runs
 from tests.stores import copy_store
 
 pytestmark = pytest.mark.browser
-
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
-
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 
 PAGES = {

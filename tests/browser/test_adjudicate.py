@@ -14,7 +14,6 @@ from tests.browser.conftest import Server
 from tests.browser.desk import KEYS, QUIET_S, QUOTE, Desk, Traffic
 
 pytestmark = pytest.mark.browser
-
 NAMES = ("Xnameannx", "Xnamebobx")
 
 # At each question of the tree: what the two say, what Lea says blind, and what she makes of it.

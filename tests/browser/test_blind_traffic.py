@@ -131,7 +131,7 @@ def write_files(folder: Path) -> list[Path]:
     return [folder / name for name in files]
 
 
-def build(path: Path, folder: Path) -> None:
+def build(path: Path, folder: Path) -> int:
     """Import every format, and let others say something of every trace."""
     with Store.open(path, create=True) as store:
         read = read_files(write_files(folder), ImportSettings())
@@ -160,6 +160,7 @@ def build(path: Path, folder: Path) -> None:
                 for i in ids
             ]
         )
+    return len(ids)
 
 
 def seen_of_every_format(text: str) -> list[str]:
@@ -173,6 +174,24 @@ def found_signs(text: str, *more: str) -> list[str]:
     found = [sign for sign in (HIDDEN, str(COST), "2019-08", *more) if sign in text]
     # As a number of its own: identifiers and times hold any digits by chance.
     return found + re.findall(rf"(?<![\w.-]){TRIAL}(?![\w.-])", text)
+
+
+def test_nothing_hidden_goes_over_the_wire(server: Server, page: Page, tmp_path: Path) -> None:
+    n = build(server.store, tmp_path)
+    server.start()
+    traffic = Traffic(page)
+    desk = Desk(page, server.url)
+    desk.open("Anna B.")
+    for _ in range(n):
+        desk.label("complete")
+    # Who has finished is shown no results either.
+    for name in ("agreement", "asr"):
+        traffic.heard()
+        page.goto(f"{server.url}/{name}?reviewer=anna-b")
+        page.get_by_text("This page is for leads.").wait_for()
+    text = traffic.heard()
+    assert seen_of_every_format(text) == []
+    assert found_signs(text) == []
 
 
 GOOD = "correct horse battery"
@@ -225,6 +244,7 @@ def test_a_visitor_receives_nothing_of_it(server: Server, page: Page, traffic: T
     assert page.context.cookies() == []
 
 
+@pytest.mark.long
 def test_a_reviewer_receives_nothing_of_others(
     server: Server, page: Page, traffic: Traffic
 ) -> None:

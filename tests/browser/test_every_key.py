@@ -16,11 +16,8 @@ from tests.browser.samples import sample_trace
 from tests.browser.test_transcript import LINES, here, opened
 
 pytestmark = pytest.mark.browser
-
 Check = Callable[[Desk], None]
-
 CHECKS: dict[str, Check] = {}
-
 ERRORS = (4, 12)
 
 

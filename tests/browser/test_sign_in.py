@@ -12,7 +12,6 @@ from tests.browser.samples import build_store
 from tests.browser.test_accessibility import violations
 
 pytestmark = pytest.mark.browser
-
 GOOD, OTHER = "correct horse battery", "another good phrase"
 
 

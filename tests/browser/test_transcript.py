@@ -14,14 +14,12 @@ from tests.browser.desk import Desk, read_back
 from tests.browser.samples import sample_trace, store_of
 
 pytestmark = pytest.mark.browser
-
 DIFF = "diff --git a/x b/x\n@@ -1,3 +1,3 @@\n kept\n-old line\n+new line\n last\n- no diff line"
 
 # Spaced unlike any formatter would, with a number that a parser would round.
 RAW = '{"order":{"id":12345678901234567890,"note":"first\\nsecond"},"items":[],"tags":["a","b"]}'
 
 LINES = "\n".join(f"row {i} of the long result" for i in range(1, 213))
-
 ERRORS = (60, 150)
 
 

@@ -11,7 +11,6 @@ from tests.browser.desk import Desk, read_back
 from tests.browser.samples import build_store
 
 pytestmark = pytest.mark.browser
-
 N = 40
 
 

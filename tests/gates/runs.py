@@ -9,7 +9,6 @@ from typing import Any
 from click.testing import Result
 
 Run = Callable[..., Result]
-
 HOSTILE = "a|b <img src=x> `x` [y](http://evil) @all www.evil.example\x1b[2J\n# h"
 
 

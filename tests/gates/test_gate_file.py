@@ -92,7 +92,6 @@ def test_any_text_is_a_gate_file_or_an_input_error(text: str) -> None:
 
 simple = st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 scalars = simple | st.lists(st.integers())
-
 names = st.sampled_from([*DEFAULTS, "asr", "pass_at_3", "speed", "gates"]) | st.text(max_size=8)
 
 keys = st.sampled_from(

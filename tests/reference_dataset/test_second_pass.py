@@ -16,9 +16,7 @@ from reference_dataset.set_rules import (
 from tests.classes import OUTCOMES
 
 TAXONOMY = default_taxonomy()
-
 TRACE = {"trace_id": "research-001", "prompt": "Find it.", "response": "It is red."}
-
 LABEL = {"trace_id": "research-001", "outcome": "complete", "difficulty": "clear"}
 
 

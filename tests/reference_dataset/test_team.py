@@ -14,7 +14,6 @@ from reference_dataset.loader import load_reference, published, rows
 from reference_dataset.team import add_set, layer, override_label, overrides, team_reference
 
 TAXONOMY = default_taxonomy()
-
 OWN_IDS = [f"own-{k:03d}" for k in range(1, 4)]
 
 

@@ -7,9 +7,7 @@ import pytest
 from calibration.reviewers.certification import Attempt, AttemptRule, next_attempt
 
 NOON = datetime(2026, 1, 1, 12)  # noqa: DTZ001  the store keeps UTC without zone
-
 DAY = timedelta(days=1)
-
 HOUR = timedelta(hours=1)
 
 

@@ -7,9 +7,7 @@ from scipy import stats
 from calibration.reviewers.quality import leniency, leniency_on_mix
 
 DUE = [1.0] * 6 + [0.4] * 4
-
 GIVEN = [1.0] * 5 + [0.4] + [1.0, 0.4, 0.4, 0.0]
-
 KINDS = ["complete"] * 6 + ["partial_plus"] * 4
 
 

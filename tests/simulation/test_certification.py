@@ -31,7 +31,6 @@ from tests.classes import OUTCOMES
 from tests.simulation.judged import Judge, Tally
 
 pytestmark = pytest.mark.slow
-
 REPETITIONS, SEED = 20_000, 9
 BEGIN, END = "<!-- operating curve -->\n", "<!-- end of operating curve -->\n"
 HEAD = """\

@@ -36,7 +36,6 @@ from tests.agreement.tables import Codes, rated
 from tests.simulation.judged import Band, Judge, Tally, give_all
 
 pytestmark = pytest.mark.slow
-
 SEED, REPETITIONS, Q = 20261, 4000, 5
 QUADRATIC = weight_matrix("quadratic", Q)
 

@@ -25,7 +25,6 @@ from tests.simulation.runs import (
 from tests.success_rate.rates import agent_success_rate
 
 pytestmark = pytest.mark.slow
-
 BAND = (0.93, 0.97)
 REPETITIONS = 2000
 

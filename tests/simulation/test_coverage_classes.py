@@ -24,7 +24,6 @@ from tests.simulation.test_coverage_agreement import (
 from tests.simulation.test_coverage_resampling import Found, judge_all
 
 pytestmark = pytest.mark.slow
-
 METHOD, SHORT = "jackknife Fisher z", ", known to be short"
 FEW = (0.80, 0.97)
 

@@ -37,7 +37,6 @@ from tests.simulation.judged import (
 )
 
 pytestmark = pytest.mark.slow
-
 REPETITIONS = 2000
 GRID = list(product((0.70, 0.85, 0.95), (200, 400, 600), (10_000, 100_000)))
 WEAK = [(accuracy, 400, 10_000) for accuracy in (0.50, 0.60)]

@@ -27,7 +27,6 @@ from tests.simulation.judged import (
 )
 
 pytestmark = pytest.mark.slow
-
 NAMES = ("a", "b", "c", "d", "e")
 FIRST = PRODUCTION
 SECOND = np.array([0.45, 0.20, 0.13, 0.14, 0.08])

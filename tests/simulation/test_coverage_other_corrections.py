@@ -34,7 +34,6 @@ from tests.simulation.judged import (
 )
 
 pytestmark = pytest.mark.slow
-
 REPETITIONS = 2000
 
 # Where every repetition draws by itself.

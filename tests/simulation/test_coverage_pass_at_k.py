@@ -15,7 +15,6 @@ from calibration.success_rate.pass_at_k import (
 from tests.simulation.judged import Band, Judge, Tally
 
 pytestmark = pytest.mark.slow
-
 K, SEED = 3, 20268
 Estimator = Callable[[Trials, np.random.Generator], Estimate]
 

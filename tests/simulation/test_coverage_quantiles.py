@@ -7,7 +7,6 @@ from calibration.statistics.means import quantile_estimate, square_sums
 from tests.simulation.judged import Judge, Tally
 
 pytestmark = pytest.mark.slow
-
 SEED, REPETITIONS = 20269, 2000
 
 # Log-normal with standard deviation 1 in the logarithm.

@@ -13,7 +13,6 @@ from tests.agreement.tables import MODERATE, SKEWED, rated
 from tests.simulation.judged import Judge, Tally
 
 pytestmark = pytest.mark.slow
-
 HABIT = (0.10, 0.10, 0.10, 0.10, 0.60)
 MIXES = {"moderate": MODERATE, "85 % in one class": SKEWED}
 REPETITIONS = 4000

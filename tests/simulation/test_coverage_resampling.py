@@ -29,7 +29,6 @@ from tests.simulation.test_coverage_agreement import (
 )
 
 pytestmark = pytest.mark.slow
-
 REPETITIONS = 2000
 Found = Iterator[tuple[str, str, float, Estimate, Band]]
 

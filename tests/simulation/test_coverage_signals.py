@@ -9,7 +9,6 @@ from calibration.success_rate.trend import mix_shifts
 from tests.simulation.judged import Judge, Tally
 
 pytestmark = pytest.mark.slow
-
 REPETITIONS = 2000
 
 # Exact limits are on the safe side where few events are expected.

@@ -7,7 +7,6 @@ from calibration.statistics.means import ratio_of_totals, square_sums
 from tests.simulation.judged import Judge, Tally
 
 pytestmark = pytest.mark.slow
-
 SEED, REPETITIONS = 20301, 2000
 
 # Log-normal with standard deviation .8 in the logarithm; tasks handle 1 to 4 units.

@@ -32,7 +32,6 @@ from tests.simulation.judged import (
 )
 
 pytestmark = pytest.mark.slow
-
 SEED, REPETITIONS, N = 20291, 2000, 20_000
 
 

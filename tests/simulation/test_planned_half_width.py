@@ -15,7 +15,6 @@ from calibration.statistics.means import human_only
 from tests.simulation.judged import CREDIT, Array, Floats, say
 
 pytestmark = pytest.mark.slow
-
 SEED, REPETITIONS, N_PRODUCTION = 20281, 400, 20_000
 MIX = np.array([0.52, 0.14, 0.14, 0.11, 0.09])
 JUDGES = {

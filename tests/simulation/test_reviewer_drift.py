@@ -14,7 +14,6 @@ from calibration.statistics.intervals import independent_difference, wilson_shar
 from tests.simulation.judged import Judge, Tally
 
 pytestmark = pytest.mark.slow
-
 SEED = 20300
 REPETITIONS = 4_000
 LIMIT_SIMULATIONS = 4_000

@@ -19,7 +19,6 @@ from tests.simulation.judged import Band, Judge, Tally
 from tests.simulation.runs import CEILING, MIX, independent, repeated, shifted
 
 pytestmark = pytest.mark.slow
-
 REPETITIONS = 2000
 
 # What the methodology's default report shows.

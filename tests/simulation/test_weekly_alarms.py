@@ -9,7 +9,6 @@ from tests.simulation.judged import Judge, Tally
 from tests.simulation.runs import CEILING, TRUTH, independent, repeated, shifted
 
 pytestmark = pytest.mark.slow
-
 REPETITIONS = 2000
 ALARMS = "weekly anomaly, alarms without a change"
 WEEKS = tuple(f"2026-W{week:02d}" for week in range(1, 10))

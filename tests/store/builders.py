@@ -16,7 +16,6 @@ from calibration.store.traces import parts_directory
 from tests.stores import hashing_quickly
 
 ABANDONED = {"output": "no"}
-
 COMPLETE = {"output": "yes", "fabrication": "no", "all_subgoals": "yes"}
 
 PARTIAL_PLUS = {
@@ -24,7 +23,6 @@ PARTIAL_PLUS = {
 }  # fmt: skip
 
 HALLUCINATED = {"output": "yes", "fabrication": "yes"}
-
 _numbers = count(1)
 
 

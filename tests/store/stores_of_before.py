@@ -20,9 +20,7 @@ from calibration.store import Store, TraceFilter
 from tests.store.builders import ABANDONED, COMPLETE, HALLUCINATED, PARTIAL_PLUS
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "stores"
-
 STORE = "store.duckdb"
-
 PASSPHRASE = "correct horse battery"
 
 

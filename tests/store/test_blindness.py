@@ -6,11 +6,8 @@ from calibration.store import Queue, Store
 from tests.store.builders import Desk, make_trace, query, token
 
 MARKER = "XHIDDENX"
-
 HIDDEN_TEXT = ("source_id", "source", "model", "agent_version", "success_criteria")
-
 HIDDEN_NUMBERS = {"cost_usd": 7.654321, "total_tokens": 987654, "units": 3.210123}
-
 STARTED = datetime(2019, 8, 7, 6, 5, 43, tzinfo=UTC)
 
 

@@ -27,7 +27,6 @@ from calibration.taxonomy import default_taxonomy, taxonomy_from_dict
 from tests.store.builders import make_trace, make_traces
 
 LOCKED = StoreLockedError("the app holds it")
-
 IDS = [trace.trace_id for trace in make_traces(30)]
 
 

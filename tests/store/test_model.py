@@ -16,9 +16,7 @@ from calibration.store import Store, leases, queue
 from tests.store.builders import ABANDONED, COMPLETE, PARTIAL_PLUS, Clock, Desk, make_desk
 
 REVIEWERS = ("ann", "bob", "cy")
-
 OUTCOMES = {"complete": COMPLETE, "abandoned": ABANDONED, "partial_plus": PARTIAL_PLUS}
-
 LEASE = timedelta(minutes=15)
 
 
@@ -104,7 +102,6 @@ class Model:
 
 
 reviewers = st.sampled_from(REVIEWERS)
-
 positions = st.integers(0, 4)
 
 

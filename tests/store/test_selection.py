@@ -37,7 +37,6 @@ CHANGES: dict[int, dict[str, Any]] = {
 }  # fmt: skip
 
 TRACES = [make_trace(k, **CHANGES[k]) for k in CHANGES]
-
 NUMBER = {trace.trace_id: k for k, trace in enumerate(TRACES)}
 
 

@@ -15,7 +15,6 @@ from tests.store.builders import Clock, empty_store, query
 from tests.stores import QUICK
 
 GOOD, OTHER = "correct horse battery", "another good phrase"
-
 HERE, THERE = "192.0.2.7", "198.51.100.9"
 
 

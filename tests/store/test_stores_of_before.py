@@ -10,7 +10,6 @@ from calibration.store import Store, TraceFilter
 from tests.store.stores_of_before import FIXTURES, PASSPHRASE, kept_rows, rows_of, unpack
 
 NAMES = sorted(path.stem for path in FIXTURES.glob("*.zip"))
-
 BATCH = "production-001"
 
 # Opening a store may write a line there.

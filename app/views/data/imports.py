@@ -252,7 +252,7 @@ def _settings(
         if (other.ceiling_usd, other.unit) != (rule.ceiling_usd, rule.unit):
             raise InputError(f"workflow {name!r} has two ceilings or units; give it one")
     return ImportSettings(
-        timezone=asked[2] or None, workflow=asked[3] or None, workflows=by_name, taxonomy=taxonomy
+        timezone=asked[2] or None, workflow=asked[3] or None, workflows=rules, taxonomy=taxonomy
     )
 
 
