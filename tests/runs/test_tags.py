@@ -32,7 +32,6 @@ def by_tag(found: SuccessRateReport) -> dict[str | None, tuple[int, float | None
 
 
 def test_the_tags_of_a_cell(tmp_path: Path) -> None:
-    """One file with a workflow for each way to write them."""
     cells: dict[str, set[str]] = {
         "refund;angry": {"refund", "angry"}, " refund ; angry ;; refund ": {"refund", "angry"},
         "refund, angry": {"refund", "angry"}, '["one"]': {"one"}, "[]": set(), "": set(),
@@ -40,11 +39,12 @@ def test_the_tags_of_a_cell(tmp_path: Path) -> None:
         "\U0001f44d;ärger": {"\U0001f44d", "ärger"},
     }  # fmt: skip
     for k, (tags, names) in enumerate(cells.items()):
-        with open_files(
-            [write(tmp_path / f"{k}.csv", alike("a", {"complete": 6}, tags=tags))]
-        ) as of:
-            found = counted(of)
-        assert found.groupby("model", observed=True)["n"].sum().to_dict() == dict.fromkeys(names, 6)
+        path = write(tmp_path / f"{k}.csv", alike("a", {"complete": 6}, tags=tags))
+        with open_files([path]) as source:
+            found = counted(source).groupby("model", observed=True)["n"].sum()
+        assert found.to_dict() == dict.fromkeys(names, 6)
+    # A report of cells without a tag has no table of them.
+    assert report(write(tmp_path / "none.csv", alike("a", {"complete": 6}, tags="[]"))).by_tag == ()
 
 
 def test_lists_of_parquet_and_jsonl_are_tags_and_numbers_are_none(tmp_path: Path) -> None:

@@ -180,6 +180,7 @@ def test_workflows_with_their_own_credit() -> None:
     found = rate_of_counts(counts, rng=rng())
     assert found.asr_gross.value == pytest.approx(0.35)
     assert found.mean_effective_penalty == pytest.approx(0)
+    assert found.identity == "ASR 0.350 = gross 0.350 - mean effective penalty 0.000"
 
 
 def test_random_groups_of_tasks_keep_the_number_of_tasks() -> None:
