@@ -146,7 +146,7 @@ REFUSED = {
     "plan-agreement": """
         --alpha .7 --class-shares .3,.2,.2,.17,.13 | Missing option '--half-width'
         --half-width .1 --class-shares .3,.2,.2,.17,.13 | Missing option '--alpha'
-        --half-width .0005 --alpha .5 --class-shares .5,.5 --json | no number of traces can be given | 1
+        --half-width .0005 --alpha .5 --class-shares .5,.5 --json | no number of traces can be | 1
         --half-width nan --alpha .7 --class-shares .3,.2,.2,.17,.13 | half_width must be in (0, 1)
         --half-width .1 --alpha -1 --class-shares .3,.2,.2,.17,.13 | alpha must be in [0, 1]
     """,
