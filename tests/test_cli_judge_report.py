@@ -91,9 +91,6 @@ def test_the_forty_real_runs(calibrate: Run) -> None:
     assert found["estimates"]["inversion"]["value"] is None
 
 
-# Grades from 1 to 5
-
-
 def test_grades_as_classes_of_a_file(calibrate: Run, tmp_path: Path) -> None:
     """Of 50 traces 30 have the same grade, 15 one above, 5 are two above."""
     human = [1 + k % 3 for k in range(50)]

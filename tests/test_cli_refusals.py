@@ -122,17 +122,13 @@ REFUSED = {
     """,
     "import f.jsonl": """
         --ceiling 0
-        --ceiling -1
         --ceiling nan
-        --workflow ''
         --unit ' '
         --timezone Mars
-        --timezone ''
         --timezone ../../etc/passwd
         --mapping binary
         --mapping none.toml
         --taxonomy binary
-        --taxonomy folder
     """,
     "serve": """
         --port 0
@@ -152,19 +148,15 @@ REFUSED = {
     """,
     "plan-agreement --half-width .3 --alpha .7 --class-shares .3,.2,.2,.17,.13": """
         --raters 1 | n_raters must be at least 2
-        --raters 900 | more than 300,000 patterns
-        --missing 1 | missing must be in [0, 1)
         --seed -1 | seed must not be negative
         --batch x | --class-shares and --batch
         --coefficient x | Invalid value for '--coefficient'
     """,
     "plan-agreement --half-width .3 --alpha .7": """
         --class-shares '' | must be numbers parted by commas
-        --class-shares .5,a | must be numbers parted by commas
         --class-shares 1 | two classes or more
         --class-shares 30,70 | must sum to 1
         --class-shares nan,1 | shares from 0 up
-        --class-shares inf,1 | shares from 0 up
         --batch x | no batch 'x'
     """,
     "traces": """
@@ -185,9 +177,7 @@ REFUSED = {
         --compare-to missing.csv
         --workflow research | is for the store
         --memory lots | --memory: must be a size of 64MB or more such as 512MB or 4GB
-        --memory 63MB | --memory: must be a size of 64MB or more such as 512MB or 4GB
         --memory 4GBs | --memory: must be a size of 64MB or more such as 512MB or 4GB
-        --memory '' | --memory: must be a size of 64MB or more such as 512MB or 4GB
     """,
     "compare": """
         mixed.csv none.csv
@@ -343,9 +333,6 @@ def test_every_command_is_documented_with_an_example(asr: Run, option: str) -> N
         assert "--store" in shown
         if names != ["demo"]:
             assert "ASR_STORE" in shown
-
-
-# As a process of its own
 
 
 def test_a_process_keeps_data_and_messages_apart_in_any_encoding(tmp_path: Path) -> None:

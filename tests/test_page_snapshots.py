@@ -51,9 +51,6 @@ CASES = [
 ]  # fmt: skip
 
 
-# The stores
-
-
 def _second_judge(store: Store) -> None:
     """Have another judge repeat the first, call every fifth trace complete, and say why."""
     (known,) = store.judge_frame()["judge_id"]
@@ -114,9 +111,6 @@ def show(case: str) -> AppTest:
     app.run()
     assert not app.exception, [error.message for error in app.exception]
     return app
-
-
-# The texts
 
 
 def dump(app: AppTest, store: Path, *, reading: bool) -> str:
@@ -269,9 +263,6 @@ def _days() -> dict[str, str]:
         # Last, as it is the beginning of others.
         found[(now + timedelta(days=days)).strftime("%d %b")] = "TODAY"
     return found
-
-
-# The tests
 
 
 def test_there_is_a_text_for_every_case() -> None:

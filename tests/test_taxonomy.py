@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from calibration.errors import TaxonomyError
 from calibration.records import Workflow
-from calibration.taxonomy import (
-    Node,
-    Taxonomy,
-    default_taxonomy,
-    load_taxonomy,
-    taxonomy_from_dict,
-)
+from calibration.taxonomy import Node, Taxonomy, default_taxonomy, load_taxonomy, taxonomy_from_dict
 from tests.classes import OUTCOMES
 
 DEFAULT_TOML = files("calibration").joinpath("taxonomy.toml").read_text(encoding="utf-8")

@@ -224,19 +224,6 @@ def test_leniency_is_that_of_production(world: World) -> None:
     assert of_one.verdict_credit - of_one.human_credit == expected
 
 
-@pytest.mark.long
-def test_questions_count_as_the_calibration_does(world: World) -> None:
-    found = diagnose_judge(world.store, world.batch_id)
-    table = analyse_judge(world.store, world.batch_id).calibration.confusion.table
-    weight = weights(world)
-    assert table.sum() == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
-    (both, only_human), (only_judge, neither) = found.nodes["output"].table
-    # Complete and hallucinated are output, abandoned is none.
-    assert both == pytest.approx(table[:4].sum())
-    assert only_judge == pytest.approx(table[4].sum())
-    assert only_human == neither == 0
-
-
 def test_disagreements_weigh_what_they_stand_for(world: World) -> None:
     found = diagnose_judge(world.store, world.batch_id).disagreements
     # 15 passed that failed, 50 failed that passed, and 50 hallucinated that were abandoned.

@@ -112,9 +112,6 @@ def test_json_lines_parquet_and_frames_say_what_the_csv_says(write: Write, tmp_p
             assert value == pytest.approx(estimate.net.value, abs=1e-12)
 
 
-# The human side
-
-
 def test_reviewers_count_by_their_mean_and_a_settled_trace_by_its_class(write: Write) -> None:
     labels = []
     for k in range(40):
@@ -197,9 +194,6 @@ def test_a_cell_without_labels_is_stood_for_by_its_verdict() -> None:
     assert known(nobody).tolist() == [1.0]
 
 
-# Verdicts that are no class, costs, what is left out
-
-
 def test_what_is_no_verdict_is_a_verdict_of_its_own(write: Write) -> None:
     said = ["pass"] * 30 + ["fail"] * 20 + [""] * 6 + ["no_verdict"] * 2 + ["split"] * 4
     labels = [f"t{k},{'pass' if k % 3 else 'fail'}" for k in range(62)]
@@ -265,9 +259,6 @@ def test_classes_are_ours_or_those_that_occur(write: Write) -> None:
     assert (found.classes, tuple(found.credit.values())) == (OUTCOMES, CREDIT)
 
 
-# Alpha
-
-
 def test_alpha_of_the_judge_is_that_of_two_raters() -> None:
     """Outside value: the krippendorff package on the 4 x 4 table, as in the golden file."""
     table = [[1586, 229, 98, 92], [602, 302, 183, 146], [225, 143, 212, 228], [57, 58, 64, 198]]
@@ -287,9 +278,6 @@ def test_alpha_counts_a_verdict_that_is_no_class_as_one_nobody_else_uses() -> No
     sample = LabelledSample(human=np.eye(2)[[0, 1, 1]], verdicts=np.array([0, 1, 2]))
     # Ratings by class 2, 3, 1 of 6: 1 - (1/3) / ((36 - 4 - 9 - 1) / (6 x 5))
     assert judge_alpha(sample, n_verdicts=3).value == pytest.approx(1 - (1 / 3) / (22 / 30))
-
-
-# Refusals
 
 
 def test_labels_of_one_class_allow_its_recall_and_no_rate() -> None:

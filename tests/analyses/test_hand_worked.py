@@ -150,9 +150,6 @@ def test_without_a_ceiling_nothing_is_penalised_and_it_is_counted(new_world: New
     assert trace_penalties(frame).tolist() == [0.0]
 
 
-# The judge of a store: skipped traces, the human side, alpha
-
-
 def judged_world(new_world: NewWorld, **options: Any) -> World:
     world = new_world(n=60, n_drawn=40, **options)
     world.judge({t: "complete" if k % 3 else "abandoned" for k, t in enumerate(ids(60))})

@@ -173,9 +173,6 @@ def test_a_draw_that_hides_a_probability_is_refused(new_world: NewWorld) -> None
             analyse(world.store, hidden.batch_id)
 
 
-# Splits of tasks
-
-
 def test_tasks_are_split_by_their_shares() -> None:
     counts = Counter(split_of_task(f"tau/airline/{k}") for k in range(5000))
     found = [counts[name] for name in SPLITS]

@@ -149,9 +149,6 @@ def test_answers_to_calls_in_one_turn_are_no_loop_and_calls_without_arguments_ar
     assert sorted(frame["trace_id"][frame["loop"] == 1]) == ["r2", "r3"]
 
 
-# Of files
-
-
 WEEKS = ("2026-09-28T10:00:00Z", "2026-10-05T10:00:00Z")
 
 

@@ -101,9 +101,6 @@ def bench(store_file: Path) -> BenchDesk:
     return BenchDesk(made.store.acting_as(LEA), made.batch_id, batch.batch_id)
 
 
-# States of the page
-
-
 def said(app: AppTest) -> str:
     return "\n".join([texts(app), *(caption.value for caption in app.caption)])
 
@@ -191,9 +188,6 @@ def test_an_adjudication_batch_is_on_no_other_page(world: NewStore, open_app: Op
     (batches,) = [box.options for box in app.selectbox if box.label == "Batch"]
     assert "production-001" in str(batches)
     assert "adjudication" not in str(batches)
-
-
-# The desk
 
 
 def test_labels_come_under_letters_and_only_after_the_blind_decision(bench: BenchDesk) -> None:

@@ -63,9 +63,6 @@ def test_the_last_click_counts(demo: AgreementAnalysis, open_app: OpenApp) -> No
     assert int(said.split()[0].replace(",", "")) > 1_000
 
 
-# What a click lists
-
-
 CLICKS: list[tuple[str, int, str, Callable[[AgreementAnalysis], traces.TraceSet]]] = [
     ("questions", 2, "disagreement born here", lambda r: traces.parting_at(r, "all_subgoals")),
     ("questions", 3, "two labels come here", lambda r: traces.reaching(r, "material_error")),
@@ -132,9 +129,6 @@ def test_two_weeks_compared(
     assert chip(app, "agreement") == f"10 traces with two labels, the last in {weeks[0]}"
 
 
-# Empty states
-
-
 def test_nothing_to_compare_yet(world: NewStore, store_file: Path, open_app: OpenApp) -> None:
     world(lambda _: None)
     stages: list[tuple[str, slice, list[str]]] = [
@@ -171,9 +165,6 @@ def test_without_a_disagreement(
     assert "1. " in said
     click(app, "two_way_0_1", 0, "complete")
     assert listed(app)
-
-
-# Who may see what
 
 
 def test_what_is_shown_is_noted(

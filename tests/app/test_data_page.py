@@ -51,9 +51,6 @@ def ids(*numbers: int) -> list[str]:
     return [make_trace(k).trace_id for k in numbers]
 
 
-# The list
-
-
 def test_filters_find_traces_and_are_saved_for_later(filled: Path, open_app: OpenApp) -> None:
     app = open_app("data", reviewer="lea")
     assert shown(app) == ids(0, 1, 2, 3, 9)
@@ -91,9 +88,6 @@ def test_many_traces_are_paged_and_sorted(store_file: Path, open_app: OpenApp) -
     assert shown(app)[0] == ids(229)[0]
 
 
-# Batches
-
-
 def test_a_batch_is_made_once_and_says_how_it_was_chosen(filled: Path, open_app: OpenApp) -> None:
     app = open_app("data", reviewer="lea")
     app.selectbox(key="data_tool").select("pay").run()
@@ -110,9 +104,6 @@ def test_a_batch_is_made_once_and_says_how_it_was_chosen(filled: Path, open_app:
         assert batch.design["kind"] == "traces chosen by filters"
         assert batch.labels_wanted == 1
         assert store.batch_items(batch.batch_id)["inclusion_probability"].isna().all()
-
-
-# Import
 
 
 def read(app: AppTest, *files: tuple[str, bytes]) -> AppTest:

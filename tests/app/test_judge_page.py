@@ -20,7 +20,6 @@ from calibration.analyses.judge import diagnostics as traces
 from calibration.records import Evidence, LabelDraft, Verdict
 from calibration.reporting import csv_exports
 from calibration.store import Store
-from calibration.store.batches import SELECTION
 from tests.analyses.worlds import World, ids
 from tests.app.conftest import NewStore, OpenApp, chip, choose, figures, press, shown, table, texts
 
@@ -94,9 +93,6 @@ def test_a_second_judge_is_compared_and_weeks_can_be(demo: Found, open_app: Open
     assert listed(app) == list(traces.parting_at(demo.traces, "all_subgoals").trace_ids)
     app.number_input(key="judge_half_width").set_value(0.025).run()
     assert "labelled traces with the judge; " in texts(app)
-
-
-# What a click lists
 
 
 CLICKS: list[tuple[str, int, str, Callable[[traces.JudgedTraces], TraceSet]]] = [
@@ -178,9 +174,6 @@ def test_new_data_drop_the_choice(
     assert chip(app, "judge") is None
 
 
-# Batches
-
-
 @pytest.mark.long
 def test_batches_are_drawn_once_or_refused(
     demo: Found, store_file: Path, open_app: OpenApp
@@ -203,9 +196,6 @@ def test_batches_are_drawn_once_or_refused(
     newest = store.batches()[0].batch_id
     assert newest != batch.batch_id
     assert f"asr audit --batch {newest}" in texts(app)
-
-
-# Empty states
 
 
 def test_a_simulated_judge_is_not_held_to_real_labels(world: NewStore, open_app: OpenApp) -> None:
@@ -236,28 +226,6 @@ def test_a_refused_rate_leaves_what_can_be_known(world: NewStore, open_app: Open
     assert "Calibrated labels as CSV" not in [button.label for button in buttons]
 
 
-def test_chosen_traces_show_recall_and_no_rate(world: NewStore, open_app: OpenApp) -> None:
-    def fill(made: World) -> None:
-        picked = ids(24)[:20]
-        batch = made.store.add_batch(
-            purpose="production", trace_ids=picked, design={"kind": SELECTION}, labels_wanted=1
-        )
-        chosen = World(store=made.store, batch_id=batch.batch_id, drawn=tuple(picked))
-        chosen.label("Ann", dict.fromkeys(picked, "abandoned"))
-        made.judge(dict.fromkeys(ids(24), "complete") | dict.fromkeys(picked[:15], "abandoned"))
-
-    world(fill, n=24, n_drawn=20)
-    # The batch that has labels is shown, and not the one that was drawn and has none.
-    app = open_app("judge")
-    assert "For the rate: no, because the labelled traces were chosen and not drawn" in texts(app)
-    assert str(table(app, "recall")[4]).startswith("0.750 [")
-    assert not app.segmented_control
-    assert len(listed(app)) == 5
-
-
-# What can be taken away
-
-
 def test_the_files_parse_guard_formulas_and_are_noted(world: NewStore, store_file: Path) -> None:
     world(judged, n=24, n_drawn=20)
     with Store.open(store_file) as store:
@@ -276,9 +244,6 @@ def test_the_files_parse_guard_formulas_and_are_noted(world: NewStore, store_fil
         assert listing._csv(store, found, chosen, None) == csv_exports.judge_traces_csv(
             found.traces, chosen
         )
-
-
-# Who may see what
 
 
 @pytest.mark.long

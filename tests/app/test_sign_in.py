@@ -165,9 +165,6 @@ def test_strangers_are_led_to_the_form_and_get_no_part_of_the_app(team: Store) -
     assert ask("POST", "/static/js/index.js").status == 403
 
 
-# Signing in and out
-
-
 def test_whoever_knows_the_passphrase_is_let_in_until_they_sign_out(team: Store) -> None:
     form = ask("GET", "/sign-in?next=/agreement")
     assert 'name="next" value="/agreement"' in form.body
@@ -306,9 +303,6 @@ def test_nobody_else_becomes_the_first_admin(served: Store) -> None:
     assert served.reviewers() == []
 
 
-# Open identities
-
-
 def test_where_identities_are_open_only_this_machine_is_let_in(served: Store) -> None:
     served.set_identities("open")
     elsewhere: tuple[dict[str, Any], ...] = (
@@ -333,9 +327,6 @@ def test_before_there_is_a_store_only_this_machine_is_let_in(store_file: Path) -
         assert ask("GET", "/").body == SECRET
         assert ask("GET", "/", client="192.0.2.7").status == 403
         store_file.write_text("no store")
-
-
-# Where the server listens
 
 
 def test_the_server_does_not_listen_beyond_this_machine_without_sign_in(served: Store) -> None:

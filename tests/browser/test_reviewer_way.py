@@ -32,7 +32,7 @@ class Way(Practice):
             self.wait_painted("")
 
     def may_not_start(self) -> None:
-        self.says("Not now: what comes first is said above.")
+        self.says("Not now: what comes first is above.")
         # It would stand above that line.
         expect(self.page.get_by_role("button", name="Start the examination")).to_have_count(0)
 

@@ -126,9 +126,6 @@ for line in TABLE.strip().splitlines():
     BREAKS[name] = in_table(*cells)
 
 
-# Files and checksums
-
-
 def spoilt(file: str, line: int | None, text: bytes | None, says: str) -> Break:
     """Replace a line, or the whole file, or remove it."""
 
@@ -189,9 +186,6 @@ def a_checksum_of_nothing(copy: Copy) -> Broken:
     sums.write_text(f"{sums.read_text('utf-8')}{'0' * 64}  traces/poetry.jsonl\n", "utf-8")
     line = len(sums.read_text("utf-8").splitlines())
     return Broken("checksums", "SHA256SUMS", line, "traces/poetry.jsonl")
-
-
-# Evidence, steps, costs and lengths
 
 
 def a_quote_in_another_step(copy: Copy) -> Broken:

@@ -14,9 +14,6 @@ from tests.reference_dataset.copies import Copy, Row, plain, set_cost, shorten, 
 BREAKS: dict[str, Break] = {}
 
 
-# Ids and labels
-
-
 def reordered(file: str, order: tuple[int, ...], says: str, *also: str) -> Break:
     """Put lines in the place of the fifth and the sixth."""
 
@@ -79,9 +76,6 @@ def no_labels_at_all(copy: Copy) -> Broken:
     return Broken("labels", "research.jsonl", 2, "has no label", also)
 
 
-# Families
-
-
 def a_family_of_one_less(copy: Copy) -> Broken:
     trace = lone_cell(copy)
     copy.drop_everywhere(trace["trace_id"])
@@ -113,9 +107,6 @@ def a_family_of_strangers(copy: Copy) -> Broken:
     forms = copy.forms()
     copy.write_forms(forms | {"practice": [*forms["practice"], "gardening-001"]})
     return Broken("family", "gardening.jsonl", None, "the family 'gardening' is unknown")
-
-
-# Costs, lengths and difficulties
 
 
 def everywhere(
@@ -198,9 +189,6 @@ def shared(part: str) -> Break:
 BREAKS |= {f"all is {wanted}": difficulty(wanted) for wanted in ("clear", "judgement", "boundary")}
 
 BREAKS |= {f"a shared {part}": shared(part) for part in ("response", "prompt")}
-
-
-# Forms
 
 
 def bad_forms(change: Callable[[dict[str, list[str]]], Any], says: str, *also: str) -> Break:

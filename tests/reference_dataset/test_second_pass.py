@@ -105,9 +105,6 @@ def test_a_settlement_of_what_was_not_read_again_is_named() -> None:
     assert "research-002 was not read again" in message
 
 
-# Agreement
-
-
 def set_of(pairs: list[tuple[str, str]], settlements: dict[int, Settlement]) -> ReferenceSet:
     """Return a set without traces: the label now and the second reading of each."""
     ids = [f"research-{k:03d}" for k in range(len(pairs))]

@@ -9,9 +9,6 @@ from tests.store.builders import ABANDONED, COMPLETE, PARTIAL_PLUS, query, token
 PARTIAL_MINUS = PARTIAL_PLUS | {"material_error": "yes"}
 
 
-# What an adjudication keeps
-
-
 def test_a_consensus_knows_where_it_comes_from(bench: Bench) -> None:
     bench.said(COMPLETE, PARTIAL_PLUS)
     assert bench.blind(COMPLETE) is not None
@@ -56,9 +53,6 @@ def test_a_consensus_from_elsewhere_has_no_provenance(bench: Bench) -> None:
     (row,) = bench.frame()
     assert (row["adjudicator"], row["outcome"], row["reopened"]) == ("a file", "complete", False)
     assert all(row[name] is None for name in ("batch_id", "cause", "question", "labels"))
-
-
-# Blind first
 
 
 def test_the_answers_come_after_the_blind_decision_only(bench: Bench) -> None:
@@ -112,9 +106,6 @@ def test_blind_decisions_are_no_labels_of_the_production_batch(bench: Bench) -> 
     assert len(bench.desk.queue("cy", limit=5)) == 5
 
 
-# Reasons
-
-
 def test_where_reviewers_differ_a_cause_is_needed(bench: Bench) -> None:
     bench.said(COMPLETE, ABANDONED)
     bench.blind(COMPLETE)
@@ -150,9 +141,6 @@ def test_who_changes_their_mind_says_why(bench: Bench) -> None:
     assert (row["blind_outcome"], row["outcome"]) == ("complete", "abandoned")
 
 
-# Once, and of what was shown
-
-
 def test_an_adjudication_that_is_sent_again_is_stored_once(bench: Bench) -> None:
     bench.said(COMPLETE, ABANDONED)
     bench.blind(COMPLETE)
@@ -186,9 +174,6 @@ def test_two_leads_do_not_settle_a_trace_over_each_other(bench: Bench) -> None:
     with pytest.raises(LabelRefusedError, match="settled this trace meanwhile"):
         bench.settle(ABANDONED, adjudicator="leo")
     assert bench.store.consensus_frame()["outcome"].tolist() == ["complete"]
-
-
-# When labels change afterwards
 
 
 def test_a_settled_label_that_is_taken_back_reopens_the_trace(bench: Bench) -> None:

@@ -26,9 +26,7 @@ def at_once(work: Callable[[Any], object], items: Iterable[Any]) -> list[Any]:
 
 
 @pytest.mark.long
-def test_twenty_threads_with_the_same_hundred_tokens_store_a_hundred_labels(
-    tmp_path: Path,
-) -> None:
+def test_twenty_threads_with_the_same_hundred_tokens_store_a_hundred_labels(tmp_path: Path) -> None:
     desk = make_desk(tmp_path / "s.duckdb", 100)
     with desk.store:
         desk.queue("ann", limit=100)

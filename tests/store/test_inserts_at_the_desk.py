@@ -184,9 +184,7 @@ def test_a_repeat_may_come_from_the_same_batch(world: World) -> None:
     assert world.desk.labelled("ann")[trace, "ann"] == "complete"
 
 
-def test_who_takes_the_first_label_back_gives_it_again_and_is_not_asked_twice(
-    world: World,
-) -> None:
+def test_who_takes_the_first_label_back_gives_it_again_and_is_not_asked_twice(world: World) -> None:
     trace = long_batch(world)
     before = world.store.queue("ann", world.desk.batch).total
     world.desk.reopen(trace)

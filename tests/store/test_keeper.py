@@ -58,9 +58,6 @@ def remote(store: Store) -> RemoteStore:
     return RemoteStore(store.path, LOCKED, waiting=lambda seconds: None)
 
 
-# Snapshot
-
-
 def test_a_snapshot_answers_as_the_store_did(held: Store) -> None:
     batch = held.add_batch(purpose="production", trace_ids=IDS[1:3])
     publish(held._db)
@@ -112,9 +109,6 @@ def test_a_snapshot_is_written_after_changes_only(held: Store) -> None:
     held.add_reviewer("Mara")
     keeper.round()
     assert snapshot_path(held.path).stat().st_mtime_ns > first
-
-
-# Handing over
 
 
 @pytest.mark.long

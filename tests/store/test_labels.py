@@ -6,14 +6,7 @@ from calibration.errors import LabelRefusedError
 from calibration.records import Evidence, LabelDraft, Trace
 from calibration.store import import_token
 from calibration.store.labels import MAX_TEXT
-from tests.store.builders import (
-    ABANDONED,
-    COMPLETE,
-    PARTIAL_PLUS,
-    Desk,
-    make_trace,
-    query,
-)
+from tests.store.builders import ABANDONED, COMPLETE, PARTIAL_PLUS, Desk, make_trace, query
 
 AWKWARD = 'it\'s "quoted"; DROP TABLE label_event; --'
 

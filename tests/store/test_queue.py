@@ -121,9 +121,7 @@ def test_drafts_are_kept_until_the_label_and_only_for_their_reviewer(shared_desk
     assert query(desk.store, "SELECT * FROM draft") == []
 
 
-def test_a_draft_outlives_a_skip_and_an_undone_label_leaves_one_without_answers(
-    desk: Desk,
-) -> None:
+def test_a_draft_outlives_a_skip_and_an_undone_label_leaves_one_without_answers(desk: Desk) -> None:
     (first, *_) = desk.queue()
     draft = desk.draft(first, answers={"output": "yes"}, rationale="so far", tags=("late",))
     desk.store.save_draft(draft)

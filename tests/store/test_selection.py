@@ -233,9 +233,6 @@ def test_traces_handed_over_bring_their_tools(tmp_path: Path) -> None:
         assert found(held, tool="pay") == [0, 1]
 
 
-# Saved queries
-
-
 def test_a_saved_query_comes_back_and_the_newest_counts(store: Store) -> None:
     first = TraceFilter(task_key="t/a", tool="pay", tool_ended="error", classes=("abandoned",))
     newer = TraceFilter(workflows=("hotels",), started_from=at(2), started_before=at(3, 4))

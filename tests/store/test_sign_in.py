@@ -57,9 +57,6 @@ def fail(store: Store, name: str = "Ada", address: str = HERE) -> float:
     return refused.value.wait_s
 
 
-# Identities
-
-
 def test_identities_are_passphrases_or_open_and_never_over_the_heads_of_people(
     store: Store,
 ) -> None:
@@ -83,9 +80,6 @@ def test_identities_are_passphrases_or_open_and_never_over_the_heads_of_people(
         store.set_identities("open")
     with pytest.raises(InputError, match="open or passphrase, got 'none'"):
         store.set_identities("none")
-
-
-# Passphrases
 
 
 def test_a_weak_passphrase_is_refused(kept_team: Store) -> None:
@@ -171,9 +165,6 @@ def test_a_name_that_is_nobodys_is_made_to_wait_and_not_written_down(
     assert "secret" not in str(query(team, "SELECT * FROM sign_in"))
 
 
-# Waiting
-
-
 def test_the_fifth_wrong_passphrase_makes_wait_and_the_wait_ends(
     team: Store, turned: Clock
 ) -> None:
@@ -247,9 +238,6 @@ def test_many_addresses_do_not_try_one_name_nor_lock_its_owner_out(
     assert team.verify_sign_in("Ada", GOOD, HERE)
 
 
-# Sessions
-
-
 def test_a_session_ends_when_it_is_not_used_and_an_open_page_with_it(
     team: Store, turned: Clock
 ) -> None:
@@ -321,9 +309,6 @@ def test_one_changes_ones_own_passphrase_knowing_the_old_one(team: Store) -> Non
     assert team.verify_sign_in("Lea", GOOD, HERE)
 
 
-# Roles
-
-
 def test_the_first_admin_is_made_once(store: Store) -> None:
     assert store.wants_first_admin()
     with pytest.raises(InputError, match="12 to 200"):
@@ -359,9 +344,6 @@ def test_people_are_listed_with_how_they_come_in(team: Store, turned: Clock) -> 
     fail(team, "Ada")
     listed = [(a.person.name, a.has_passphrase, a.last_sign_in) for a in team.access()]
     assert listed == [("Ada", True, None), ("Lea", True, turned.now), ("Rea", False, None)]
-
-
-# Secrets
 
 
 def test_nothing_secret_is_stored_as_it_is_or_reaches_the_snapshot(team: Store) -> None:

@@ -200,9 +200,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
 @settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(text=texts, other=texts | st.none(), number=st.floats(0, 1e9))
 def test_any_text_round_trips(store: Store, text: str, other: str | None, number: float) -> None:

@@ -112,9 +112,6 @@ def test_order_of_rows_and_scale_of_weights_do_not_matter(seed: int, n: int, sca
     assert same(whole, rate(count_runs(**given_runs, clusters=names)))
 
 
-# Ratios of sums over rows
-
-
 def of(tops: list[float], bottoms: list[float], **more: Any) -> Estimate:
     top, bottom = np.array(tops)[:, None], np.array(bottoms)[:, None]
     (found,) = ratio_estimates(top, bottom, rng=rng(), **more)
