@@ -62,7 +62,17 @@ def test_marks_round_trip_and_those_that_cannot_be_stored_stop_an_import(
 
 def test_an_export_never_writes_over_the_store(asr: Run, tmp_path: Path, filled: list[str]) -> None:
     assert "is the store itself" in asr("labels", "export", "--output", "asr.duckdb", code=2).stderr
+    for command in ("report", "calibrate", "agreement", "plan --n 9", "sample --n 1 --seed 2"):
+        refused = asr(*command.split(), "--html", "asr.duckdb", code=2).stderr
+        assert "is there and no HTML page" in refused
     assert data(asr("sample", "--n", 1, "--seed", 2, "--json"))["population"] == 60
+    ratings = tmp_path / "r.csv"
+    ratings.write_text(kept := "item,a,b\n1,x,x\n2,y,x\n3,x,x\n")
+    asr("agreement", ratings, "--html", ratings, code=2)
+    assert ratings.read_text() == kept
+    # A page is made anew, again and again.
+    for _ in range(2):
+        asr("agreement", ratings, "--html", tmp_path / "page.html")
     asr("labels", "export", "--output", tmp_path, code=2)
     asr("labels", "export", "--output", tmp_path / "no" / "x.csv", code=2)
 

@@ -212,16 +212,14 @@ def options_from(
     )
 
 
-def keep_inputs(
-    read: Sequence[str | Path | None], written: Sequence[Path | None], option: str = ""
-) -> None:
-    """Refuse to overwrite an input file; `option` is named before the file."""
+def keep_inputs(read: Sequence[str | Path | None], written: Sequence[Path | None]) -> None:
+    """Refuse to overwrite an input file."""
     for target in written:
         for source in read:
             if target is None or source is None or not target.exists():
                 continue
             if os.path.exists(source) and os.path.samefile(source, target):
-                raise InputError(f"{option}{target}: is one of the files that are read")
+                raise InputError(f"{target}: is one of the files that are read")
 
 
 def taxonomy_from(path: Path | None) -> Taxonomy | None:

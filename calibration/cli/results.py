@@ -11,7 +11,6 @@ import click
 from calibration.analyses.success_rate.report import PREVIOUS, saved_report, verify_report
 from calibration.cli.production_options import (
     FILE,
-    keep_inputs,
     memory_from,
     one_place,
     options_from,
@@ -121,7 +120,6 @@ def report(
 
         if workflow is not None:
             raise InputError("--workflow is for the store; give runs of one workflow")
-        keep_inputs(files, [page], "--html ")
         result = report_on_files(
             place, options=options, taxonomy=taxonomy_from(fork), taxonomy_path=fork
         )
@@ -184,7 +182,6 @@ def compare(
     sides = places_from(files, servers)
     if len(sides) != 2:
         raise InputError(f"two sides are compared, A and B, got {len(sides)}")
-    keep_inputs(files, [page], "--html ")
     rule: Rule = "separate intervals" if separate_intervals else "difference"
     paths = fork, other or fork
     result = compare_files(

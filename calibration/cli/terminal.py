@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibration.errors import StoreLockedError
+from calibration.errors import InputError, StoreLockedError
 from calibration.store import RemoteStore, Store
 from calibration.taxonomy import Taxonomy
 from calibration.text import visible
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from calibration.reporting.document import Document
 
 EXISTING = click.Path(path_type=Path)
+PAGE_BEGINS = b"<!DOCTYPE html"
 Command = Callable[..., Any]
 
 
@@ -47,10 +48,27 @@ def with_json(command: Command) -> Command:
     return click.option("--json", "as_data", is_flag=True, help="Print JSON.")(command)
 
 
+def _no_other_file(
+    _context: click.Context, _option: click.Parameter, page: Path | None
+) -> Path | None:
+    """Refuse to overwrite a file that is no page: an input, or the store itself."""
+    if page is not None and page.is_file() and page.stat().st_size:
+        with page.open("rb") as file:
+            if not file.read(len(PAGE_BEGINS)).startswith(PAGE_BEGINS):
+                raise InputError(f"--html {page}: is there and no HTML page; name another file")
+    return page
+
+
 def with_output(command: Command) -> Command:
     """Add --json, --markdown and --html, which `print_result` answers."""
     for option in (
-        click.option("--html", "page", type=EXISTING, help="Write one self-contained HTML file."),
+        click.option(
+            "--html",
+            "page",
+            type=EXISTING,
+            callback=_no_other_file,
+            help="Write one self-contained HTML file.",
+        ),
         click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown."),
         with_json,
     ):

@@ -51,8 +51,8 @@ def _figures(found: Found) -> None:
         metric(worth, "A label with the judge is worth", "not known", "more labels will tell")
     else:
         low, high = gain.interval or (gain.value, gain.value)
-        limits_text = f"labels without; {100 * gain.confidence_level:g} %: {low:.2f} to {high:.2f}"
-        metric(worth, "A label with the judge is worth", f"{gain.value:.2f}", limits_text)
+        about = f"labels without; {100 * gain.confidence_level:g} %: {low:.2f} to {high:.2f}"
+        metric(worth, "A label with the judge is worth", f"{gain.value:.2f}", about)
     metric(
         basis, "Labelled traces", f"{calibration.n_labels:,}",
         f"of {calibration.n_production:,} {'in production' if found.is_sample else 'chosen ones'}",
