@@ -582,22 +582,28 @@ def _by_group(counting: Counting, distinct: int, most_tasks: int) -> Tasks:
     most = min(most_tasks, MOST_GROUPS)
     groups = max(1, most // max(1, counting.n_strata))
     tables = {}
-    for by in ("", *BY):
+    for by in BY:
         texts = tuple(name for name in counting.coding.texts if name in (by, "stratum"))
-        if by and not (by == "week" or counting.coding.names[by] or by in texts):
+        if not (by == "week" or counting.coding.names[by] or by in texts):
             continue
         found = _totals(
             counting,
-            by or "nothing",
+            by,
             "stratum",
             groups=groups,
             by_week=by == "week",
             by_workflow=by == "workflow",
-            without_head=by in ("", "model"),
+            without_head=by == "model",
             without_model=by != "model",
         )
         tables[by] = _task_frame(found, counting, found["unit"].to_numpy(np.int64), None, by)
-    return Tasks(table=tables.pop(""), n=distinct, grouped=True, by=tables)
+    by, smallest = min(tables.items(), key=lambda item: len(item[1]))
+    columns = smallest.columns.drop(by)
+    keys = [name for name in columns if name not in {*SUMS, *counting.credits}]
+    totals = smallest.groupby(keys, observed=True, dropna=False, as_index=False).sum(
+        numeric_only=True
+    )
+    return Tasks(table=totals[columns], n=distinct, grouped=True, by=tables)
 
 
 def _totals(counting: Counting, *texts: str, **which: Any) -> pd.DataFrame:

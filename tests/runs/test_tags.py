@@ -72,12 +72,12 @@ def test_duplicates_count_once_and_conflicts_not_at_all(tmp_path: Path) -> None:
 
 
 def test_a_column_of_another_name_in_a_window_by_task(tmp_path: Path) -> None:
-    rows = alike("a", {"complete": 40}, started_at="2026-09-28", labels="x")
-    rows += alike("b", {"abandoned": 40}, started_at="2026-10-05", labels="x")
+    rows = alike("a", {"complete": 40}, started_at="2026-09-28", **{"of $n": "x"})
+    rows += alike("b", {"abandoned": 40}, started_at="2026-10-05", **{"of $n": "x"})
     for k, row in enumerate(rows):
         row["task_id"] = k // 4
     path = write(tmp_path / "f.csv", rows)
-    found = report(path, columns={"tags": "labels"}, since="2026-W41", until="2026-W41")
+    found = report(path, columns={"tags": "of $n"}, since="2026-W41", until="2026-W41")
     assert by_tag(found) == {"x": (40, 0.0)}
     # Ten tasks of four runs.
     assert found.by_tag[0].asr.n == 10
