@@ -4,13 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from calibration.analyses.gates.run import GateAnalysis, gate_store
 from calibration.analyses.reference_traces import published_set
 from calibration.analyses.reviewers.examinations import add_practice
 from calibration.analyses.success_rate.from_store import report_on_store
-from calibration.cli import main
 from calibration.errors import InputError
 from calibration.gates.evaluate import GateResult
 from calibration.records import LabelDraft, Workflow
@@ -141,18 +139,3 @@ def test_what_a_store_cannot_be_asked(new_world: NewWorld, tmp_path: Path) -> No
     assert (found.n_runs, found.asr) == (60, report_on_store(world.store).asr)
     with pytest.raises(InputError, match="is for practice"):
         gated(world, tmp_path, batch_id=world.store.batches()[0].batch_id)
-
-
-def test_what_is_for_files_is_refused_with_a_store(new_world: NewWorld, tmp_path: Path) -> None:
-    new_world().store.close()
-    gates = tmp_path / "gates.toml"
-    gates.touch()
-    asked = ["gate", "--store", str(next(tmp_path.glob("*.duckdb"))), "--gates", str(gates)]
-    for words, match in (
-        (("--baseline", "b.json"), "--baseline is for files; name one"),
-        (("--from", "2026-11-02"), "--from is for files; name one"),
-        (("--model", "m"), "--model is for files; name one"),
-        (("--batch", "none"), "no batch 'none'"),
-    ):
-        done = CliRunner().invoke(main, [*asked, *words])
-        assert (done.exit_code, match in done.stderr) == (2, True), done.output

@@ -93,7 +93,6 @@ def test_numbers_are_classes_in_order_of_value(tmp_path: Path) -> None:
         (LONG + "a,ann,y\n", {}, "line 9: item 'a' has a second rating of 'ann'"),
         (WIDE, {"classes": ["x"]}, "line 3: 'y' is none of the classes x"),
         (WIDE, {"classes": ["x", "x", "y"]}, "each once"),
-        ("item,rater,label\n,ann,x\n", {}, "line 2: field 'item' is missing"),
         (WIDE, {"layout": "long"}, "needs the columns item, rater, label"),
         ("item,a\n", {}, "holds no ratings"),
     ],

@@ -198,8 +198,6 @@ def test_csv_with_the_least_columns(write: Any, split: Any, delimiter: str) -> N
 
 
 BAD_CSV = [
-    ("a,w,p,abc", "field 'cost_usd': must be a number >= 0, got 'abc'"),
-    ("a,w,p,nan", "field 'cost_usd': must be a number >= 0, got nan"),
     ("a,w,p,1_000", "field 'cost_usd': must be a number >= 0, got '1_000'"),
     ("a,w,p", "has 3 cells, the header has 4"),
     ("a,w,p,1,2", "has 5 cells, the header has 4"),

@@ -99,9 +99,6 @@ def test_naive_times_are_read_in_the_zone_of_the_settings(fixtures: Path, split:
     ("key", "value", "why"),
     [
         ("agent_cost", -0.1, "field 'agent_cost': must be a number >= 0, got -0.1"),
-        ("agent_cost", float("nan"), "field 'agent_cost': must be a number >= 0, got nan"),
-        ("agent_cost", 2e6, "field 'agent_cost': must be at most 1,000,000, got 2000000.0"),
-        ("agent_cost", "0.1", "field 'agent_cost': must be a number >= 0, got '0.1'"),
         ("id", None, "field 'id': is missing"),
         ("start_time", 1767999600000, "field 'start_time': must be an ISO 8601 time"),
         ("messages", {}, "field 'messages': must be a list, got an object"),
