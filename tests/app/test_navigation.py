@@ -119,12 +119,3 @@ def test_another_sign_in_clears_the_tab(team: Path, open_app: OpenApp, signed_in
     app.run()
     assert "kept" not in app.session_state
     assert "Rea (reviewer)" in [t.value for t in app.sidebar.text]
-
-
-def test_open_identities(team: Path, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = open_app()
-    assert "Who is labelling?" in texts(app)
-    assert "This page is for" not in texts(go_to(app, "agreement"))
-    app = open_app()
-    app.button(key="person_rea").click().run()
-    assert "This page is for leads." in texts(go_to(app, "agreement"))

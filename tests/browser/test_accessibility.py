@@ -22,7 +22,8 @@ PAGES = {
     "judge": "What would make it better?",
     "asr": "Agent success rate",
     "start": "Store and ceilings",
-    "overview": "When it is enough",
+    # The first page of a lead has an address like the others.
+    "overview?reviewer=lea": "When it is enough",
     "data": "2,000 traces",
     "certify?reviewer=lea": "For leads: who is certified",
     "adjudicate?reviewer=lea": "open disagreements",

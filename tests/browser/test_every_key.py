@@ -138,9 +138,9 @@ def sub_goals(desk: Desk) -> None:
 def flag(desk: Desk) -> None:
     note = desk.page.locator(".flag-note")
     desk.press("f")
-    desk.page.keyboard.type("odd")
+    desk.page.keyboard.type("odd, y n s")
     desk.page.keyboard.press("Enter")
-    expect(note).to_have_text("Flagged for the lead: odd")
+    expect(note).to_have_text("Flagged for the lead: odd, y n s")
     desk.press("f")
     expect(note).to_be_hidden()
 

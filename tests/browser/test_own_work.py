@@ -94,38 +94,6 @@ def test_marks_survive_a_killed_server_and_tab(desk: Desk, server: Server, page:
 
 
 @pytest.mark.long
-def test_a_flag_comes_at_any_time_and_is_taken_off(desk: Desk, server: Server, page: Page) -> None:
-    first = desk.get("trace")
-    desk.press("f")
-    page.keyboard.type("tool broken, y n s")
-    page.keyboard.press("Enter")
-    note = page.locator(".flag-note")
-    expect(note).to_have_text("Flagged for the lead: tool broken, y n s")
-    desk.wait_saved()
-    page.reload()
-    assert desk.wait_painted("") == first
-    expect(note).to_have_text("Flagged for the lead: tool broken, y n s")
-    desk.press("f")
-    expect(note).to_be_hidden()
-    desk.press("f")
-    page.keyboard.press("Escape")
-    expect(note).to_be_hidden()
-    desk.label("abandoned")
-    desk.press("l")
-    expect(page.locator(".own-list li")).to_have_count(1)
-    desk.press("f")
-    expect(page.locator(".own-list .tag")).to_have_text("flagged")
-    page.keyboard.press("Escape")
-    desk.wait_saved()
-    server.stop()
-    stored = read_back(server.store)
-    assert stored["flags"] == [
-        ["flag", first, "tool broken, y n s"], ["unflag", first, None], ["flag", first, None],
-    ]  # fmt: skip
-    assert [label[:2] for label in stored["labels"]] == [[first, "abandoned"]]
-
-
-@pytest.mark.long
 def test_a_label_is_reopened_from_the_list_and_why(desk: Desk, server: Server, page: Page) -> None:
     first = desk.get("trace")
     mark(desk)
