@@ -8,8 +8,7 @@ import pytest
 
 from calibration.analyses.demo import JUDGE
 from calibration.store import Store
-from tests.cli_runs import ASR, Run, data, record, write, write_runs
-from tests.stores import copy_store
+from tests.cli_runs import ASR, Run, data, record, write
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -37,19 +36,6 @@ def test_the_demo_reports_beside_the_truth(asr: Run, tmp_path: Path) -> None:
     reference = data(asr("calibrate", *store, "--design", "reference", "--json"))
     low, high = reference["estimates"]["inversion"]["interval"]
     assert low < shown["truth"] < high
-
-
-@pytest.fixture
-def copied(built_demo: Path, tmp_path: Path) -> Path:
-    return copy_store(built_demo, tmp_path / "demo.duckdb")
-
-
-def test_real_labels_are_not_mixed_into_the_demo(asr: Run, tmp_path: Path, copied: Path) -> None:
-    asr("import", write_runs(tmp_path / "f.jsonl", 3), "--store", copied, "--yes")
-    asr("report", "--store", copied)  # later traces are no part of the batch
-    asr("sample", "--n", 30, "--seed", 1, "--store", copied)
-    result = asr("report", "--store", copied, code=1)
-    assert "keep the demo in a store of its own" in result.stderr
 
 
 def test_a_demo_that_was_cut_off_is_not_served(asr: Run, tmp_path: Path) -> None:

@@ -7,21 +7,9 @@ from click.testing import CliRunner, Result
 
 from calibration.cli import main
 from calibration.store import Store
-from tests.cli_runs import Run, data
+from tests.cli_runs import Run
 
 GOOD = "correct horse battery"
-
-
-def test_reviewers_are_added_once_and_the_last_admin_stays_one(asr: Run, filled: list[str]) -> None:
-    assert data(asr("reviewer", "Mara Lind", "--role", "admin", "--json")) == {
-        "reviewer_id": "mara-lind", "name": "Mara Lind", "role": "admin",
-    }  # fmt: skip
-    assert data(asr("reviewer", "mara  lind", "--json"))["role"] == "admin"
-    assert "only admin" in asr("reviewer", "Mara Lind", "--role", "lead", code=1).stderr
-    asr("reviewer", "Nia", "--role", "admin")
-    assert data(asr("reviewer", "Mara Lind", "--role", "lead", "--json"))["role"] == "lead"
-    for name in ("", "  ", "!!!", "x" * 81):
-        asr("reviewer", name, code=2)
 
 
 def type_in(*lines: str, name: str = "Mara") -> Result:
@@ -43,16 +31,6 @@ def test_a_passphrase_is_asked_for_and_not_shown_or_made_up(asr: Run, filled: li
     assert (short.exit_code, "12 to 200 characters, got 5" in short.stderr) == (2, True)
     nobody = type_in(GOOD, GOOD, name="Zoe")
     assert (nobody.exit_code, "there is nobody called 'Zoe'" in nobody.stderr) == (2, True)
-
-
-def test_identities_are_shown_and_chosen(asr: Run, filled: list[str]) -> None:
-    assert asr("identities").stdout == "passphrase\n"
-    asr("identities", "open")
-    assert asr("identities").stdout == "open\n"
-    asr("reviewer", "Mara")
-    assert "nobody is asked" in asr("passphrase", "Mara", "--generate").stdout
-    assert "no admin has a passphrase" in asr("identities", "passphrase", code=2).stderr
-    assert "1 of this store's people" in asr("identities", "open", code=2).stderr
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "my-machine"])

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from reference_dataset.loader import published
 from tests.cli_runs import Run
 
 
@@ -56,24 +55,10 @@ def test_a_broken_set_is_named_by_file_line_and_rule(asr: Run, mine: Path) -> No
     assert "SHA256SUMS: checksums: labels.jsonl has changed since" in result.stdout
 
 
-def test_no_set_at_all(asr: Run, tmp_path: Path) -> None:
-    for command in ("validate", "stats"):
-        for folder in (tmp_path / "nowhere", tmp_path):
-            assert "no reference dataset" in asr(command, "--set", folder, code=2).output
-
-
 def test_a_line_of_the_second_pass_that_is_none_is_named(asr: Run, mine: Path) -> None:
     change(mine / "second_pass.jsonl", 3, lambda row: row.pop("quote"))
     result = asr("stats", "--set", mine, code=2)
     assert "second_pass.jsonl, line 3: is no reading of the second pass" in result.stderr
-
-
-def test_an_export_is_whole_and_valid(asr: Run, mine: Path) -> None:
-    assert asr("validate", "--set", mine).stdout == "every rule holds\n"
-    for path in mine.rglob("*.*"):
-        assert path.read_bytes() == (published() / path.relative_to(mine)).read_bytes()
-    for name in "labels.jsonl second_pass.jsonl settlements.jsonl DATASHEET.md forms.toml".split():
-        assert (mine / name).is_file()
 
 
 def test_an_export_overwrites_nothing(asr: Run, tmp_path: Path) -> None:

@@ -63,21 +63,6 @@ def test_a_question_is_answered_from_the_snapshot_and_a_second_server_refused(as
 
 
 @pytest.mark.long
-def test_what_a_command_writes_is_there_for_the_next_one(
-    asr: Run, held: Path, tmp_path: Path
-) -> None:
-    drawn = json.loads(asr("sample", "--n", 5, "--seed", 1, "--json").stdout)
-    assert drawn["population"] == 12
-    assert len(drawn["trace_ids"]) == 5
-    asr("reviewer", "Mara Lind")
-    rows = ["trace_id,reviewer,outcome", *(f"{i},Mara Lind,complete" for i in drawn["trace_ids"])]
-    (tmp_path / "labels.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    stored = json.loads(asr("labels", "import", tmp_path / "labels.csv", "--json").stdout)
-    assert (stored["batch_id"], stored["stored"]) == (drawn["batch_id"], 5)
-    assert asr("labels", "export").stdout.count("complete") == 5
-
-
-@pytest.mark.long
 def test_traces_are_imported_and_drawn_from(asr: Run, held: Path, tmp_path: Path) -> None:
     rows = [{"trace_id": f"own-{k}", "workflow": "w", "prompt": "p"} for k in range(3)]
     (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")

@@ -98,7 +98,8 @@ verify-file:
     report weighted.parquet --resamples 100 --compare-to none --json > again.json
     verify again.json
 verify-store:
-    report @own --judge judge-1 --resamples 100 --json > again.json
+    report @own --judge judge-1 --resamples 100 --from 2025-03-10 --to 2025-04-06 --workflow \
+flights --json > again.json
     verify again.json --json @own
 verify-nothing =2: verify 1098f1357550
 # Gates

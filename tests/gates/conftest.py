@@ -3,28 +3,22 @@
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from calibration.cli import main
+from tests.cli_runs import run as command
 from tests.gates.runs import Run, csv_of, rows
 
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run `asr gate` in a directory of its own; an exception is a failed test."""
+    """Run `asr gate` in a directory of its own."""
     monkeypatch.chdir(tmp_path)
     Path("gates.toml").write_text("", encoding="utf-8")
 
     def called(*words: object, code: int = 0, gates: str | None = None) -> Result:
         if gates is not None:
             Path("gates.toml").write_text(gates, encoding="utf-8")
-        done = CliRunner().invoke(main, ["gate", *map(str, words), "--gates", "gates.toml"])
-        if done.exception is not None and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        assert done.exit_code == code, done.output
-        if code == 2:
-            assert done.stderr.splitlines()[-1].startswith("error: "), done.stderr
-        return done
+        return command("gate", *words, "--gates", "gates.toml", code=code)
 
     return called
 
@@ -34,9 +28,8 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return a baseline of 40 tasks of which four fail."""
     folder = tmp_path_factory.mktemp("saved")
     (folder / "gates.toml").write_text("", encoding="utf-8")
-    words = [csv_of(rows(), str(folder / "runs.csv")), "--gates", str(folder / "gates.toml")]
-    done = CliRunner().invoke(main, ["gate", *words, "--write-baseline", str(folder / "b.json")])
-    assert done.exit_code == 1, done.output
+    words = [csv_of(rows(), str(folder / "runs.csv")), "--gates", folder / "gates.toml"]
+    command("gate", *words, "--write-baseline", folder / "b.json", code=1)
     return (folder / "b.json").read_text(encoding="utf-8")
 
 

@@ -1,12 +1,13 @@
 """Files of runs in which every gate can be worked out by hand, and what the command printed."""
 
 import csv
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from click.testing import Result
+
+from tests.cli_runs import data
 
 Run = Callable[..., Result]
 HOSTILE = "a|b <img src=x> `x` [y](http://evil) @all www.evil.example\x1b[2J\n# h"
@@ -43,13 +44,6 @@ def labels_of(found: Sequence[dict[str, Any]], every: int = 4, **changes: str) -
         {"trace_id": r["trace_id"], "outcome": r["outcome"]} | changes for r in found[::every]
     ]
     return csv_of(chosen, "labels.csv")
-
-
-def data(done: Result) -> Any:
-    def refuse(constant: str) -> None:
-        raise AssertionError(constant)
-
-    return json.loads(done.stdout, parse_constant=refuse)
 
 
 def gates_of(run: Run, *words: object, **asked: Any) -> dict[str, dict[str, Any]]:

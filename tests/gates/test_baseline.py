@@ -9,7 +9,8 @@ import pytest
 from calibration.analyses.gates.baseline import PART, baseline_data, read_baseline
 from calibration.errors import InputError
 from tests.classes import TAXONOMY
-from tests.gates.runs import Run, by_name, csv_of, data, gates_of, rows
+from tests.cli_runs import data
+from tests.gates.runs import Run, by_name, csv_of, gates_of, rows
 
 
 def test_a_drop_against_the_baseline_blocks(run: Run, baseline: str) -> None:

@@ -1,12 +1,11 @@
 """`asr gate`: exit codes, and what it writes, through the command."""
 
-import re
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.gates.runs import HOSTILE, Run, by_name, csv_of, data, labels_of, rows
+from tests.cli_runs import data
+from tests.gates.runs import HOSTILE, Run, by_name, csv_of, labels_of, rows
 
 
 def test_a_run_that_passes_everything(run: Run) -> None:
@@ -30,14 +29,6 @@ def test_a_run_that_passes_everything(run: Run) -> None:
     assert result["rates"]["asr"]["value"] == pytest.approx(0.9)
 
 
-def test_a_should_gate_that_fails_ends_in_zero(run: Run) -> None:
-    gates = "defaults = false\n[gates.asr]\nthreshold = 0.99\nlevel = 'should'"
-    done = run(csv_of(rows()), "--json", gates=gates)
-    assert by_name(done)["asr"]["status"] == "fail"
-    assert not by_name(done)["asr"]["blocks"]
-    run("runs.csv", code=1, gates=gates.replace("should", "must"))
-
-
 def test_ceilings_of_the_gate_file(run: Run) -> None:
     gates = "defaults = false\n[gates.cost]\n[ceilings]\nsupport_triage = 0.04"
     done = run(csv_of(rows()), "--json", code=1, gates=gates)
@@ -56,29 +47,13 @@ def test_partial_plus_passes_when_the_file_says_so(run: Run) -> None:
     assert found_["interval"] == pytest.approx([0.025 ** (1 / 40), 1])
 
 
-def test_junit_and_the_summary_hold_no_markup_of_names(run: Run) -> None:
-    """Their structure is proved in tests/reporting/test_gates.py."""
+def test_names_do_not_steer_the_terminal_and_a_summary_goes_on(run: Run) -> None:
+    """What names are in JUnit and Markdown is proved in tests/reporting/test_gates.py."""
     found = [row | {"category": HOSTILE, "workflow": HOSTILE} for row in rows()]
     Path("summary.md").write_text("before\n", encoding="utf-8")
     written = ("--junit", "gates.xml", "--summary", "summary.md")
     shown = run(csv_of(found), "--any-workflow", *written, code=1).stdout
-    assert "\x1b" not in shown
     assert "\\x1b[2J" in shown
-    (suite,) = ET.parse("gates.xml").getroot()
-    counts = [suite.attrib[name] for name in ("tests", "failures", "skipped")]
-    assert counts == ["11", "3", "2"]
-    (cost,) = (case for case in suite.findall("testcase") if case.attrib["name"] == "cost")
-    failure = cost.find("failure")
-    assert failure is not None
-    assert failure.attrib["type"] == "not_estimable"
-    assert "<img src=x>" in (failure.attrib["message"] + (failure.text or ""))
-    assert "\x1b" not in Path("gates.xml").read_text(encoding="utf-8")
     text = Path("summary.md").read_text(encoding="utf-8")
     assert text.startswith("before\n# Gates\n\n> **`GATES FAILED: ")
-    # A code span shows what it holds: nothing in it is obeyed.
-    text = re.sub(r"(`+).+?\1", "(name)", text)
-    for active in ("<img", "](", "`", "\x1b", "http:", "www.", "@all", "\n# h"):
-        assert active not in text
-    table = [line for line in text.splitlines() if line.startswith("|")]
-    assert len(table) == 2 + 11
-    assert {line.count("|") for line in table} == {6}
+    assert "\x1b" not in shown + text + Path("gates.xml").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from reference_dataset.loader import load_reference
-from tests.gates.runs import Run, by_name, csv_of, data, gates_of, labels_of, rows
+from tests.gates.runs import Run, by_name, csv_of, gates_of, labels_of, rows
 
 
 def test_what_was_not_recorded_is_skipped_and_blocks_until_that_is_allowed(run: Run) -> None:
@@ -63,13 +63,6 @@ def test_a_column_that_is_not_gated_is_named(run: Run, change: dict[str, Any], m
     found = rows()
     found[1] |= change
     assert match in run(csv_of(found), code=2).stderr
-
-
-def test_traces_that_are_there_twice(run: Run) -> None:
-    found = rows()
-    for again, (n_runs, n_aside) in (({}, (200, 1)), ({"loops": 1}, (199, 2))):
-        result = data(run(csv_of([*found, found[0] | again]), "--json", code=1))
-        assert (result["n_runs"], result["set_aside"][0]["n"]) == (n_runs, n_aside)
 
 
 def test_a_file_of_which_too_much_does_not_count_is_refused(run: Run) -> None:

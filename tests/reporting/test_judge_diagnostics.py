@@ -1,16 +1,11 @@
 """A judge report in every form."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from calibration.analyses.judge.calibration import CalibrationOptions
-from calibration.analyses.judge.diagnostics import diagnose_judge
-from calibration.analyses.judge.drift import compare_judges
-from calibration.analyses.judge.groups import analyse_groups
 from calibration.analyses.judge.report import report_on_store
-from calibration.judge_calibration.bias import ordinal_agreement
 from calibration.records import Evidence, Verdict
 from calibration.reporting import to_json
 from calibration.reporting.document import Document, escaped, markdown, text_lines
@@ -91,14 +86,3 @@ def test_a_synthetic_difference_says_that_it_gates_nothing(tmp_path: Path) -> No
     assert pair["kind"] == "synthetic"
     assert pair["may_gate"] is False
     assert 0 < pair["net"]["flip_chance"] <= 0.5
-
-
-def test_json_is_plain_and_has_no_nan(world: World) -> None:
-    for plain in (
-        to_json.data(diagnose_judge(world.store, judge_id="v2")),
-        to_json.data(compare_judges(world.store, "v1", "v2")),
-        to_json.data(analyse_groups(world.store, judge_id="v2", by="model")),
-        to_json.data(ordinal_agreement([[4, 1], [0, 5]])),
-    ):
-        written = json.dumps(plain, allow_nan=False)
-        assert json.dumps(json.loads(written)) == written

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from calibration.errors import InputError, StoreError, StoreLockedError, TaxonomyError
-from calibration.records import Verdict, Workflow
+from calibration.records import LabelDraft, Verdict, Workflow
 from calibration.store import Keeper, RemoteStore, Store, make_way, traces
 from calibration.store.store import (
     SILENT,
@@ -24,7 +24,7 @@ from calibration.store.store import (
 )
 from calibration.store.traces import parts_directory
 from calibration.taxonomy import default_taxonomy, taxonomy_from_dict
-from tests.store.builders import make_trace, make_traces
+from tests.store.builders import ABANDONED, make_trace, make_traces
 
 LOCKED = StoreLockedError("the app holds it")
 IDS = [trace.trace_id for trace in make_traces(30)]
@@ -130,6 +130,13 @@ def test_every_write_of_a_command_is_carried_out(held: Store, keeper: Keeper) ->
         assert store.for_review([IDS[11]])[0].prompt == "Task 11"
         assert store.taxonomy() == forked
     assert len(stored.imported) == 1
+    draft = LabelDraft(
+        client_token="label", trace_id=IDS[10], reviewer_id=person.reviewer_id,
+        batch_id=batch.batch_id, answers=ABANDONED,
+    )  # fmt: skip
+    assert len(far.import_labels(batch.batch_id, [draft]).imported) == 1
+    for store in (far, held):
+        assert store.label_frame(batch.batch_id)["outcome"].tolist() == ["abandoned"]
     assert [p.name for p in inbox(held.path).iterdir()] == ["server"]
     far.close()
 
@@ -154,14 +161,6 @@ def test_what_the_store_refuses_is_refused_in_its_own_words(held: Store, keeper:
         far.set_taxonomy(taxonomy_from_dict(changed, where="here"))
     kept = (inbox(held.path) / "refused").iterdir()
     assert [path.suffix for path in kept] == [".parquet"] * 3
-
-
-def test_a_draw_that_is_taken_in_twice_is_stored_once(held: Store) -> None:
-    """The holder was killed after it had stored a batch and before it could say so."""
-    first = held.add_batch(purpose="production", trace_ids=IDS[:2], token="draw")
-    again = held.add_batch(purpose="production", trace_ids=IDS[:2], token="draw")
-    assert again == first
-    assert held.batches() == [first]
 
 
 def test_a_request_that_is_damaged_or_on_which_the_app_fails_is_answered_and_kept(

@@ -65,16 +65,9 @@ def test_a_label_that_holds_what_it_must_not_is_refused(goals_desk: Desk) -> Non
     assert goals_desk.events() == []
 
 
-def test_a_draft_comes_back_whole_and_bounded(goals_desk: Desk) -> None:
+def test_a_draft_is_bounded(goals_desk: Desk) -> None:
     desk = goals_desk
     (first, *_) = desk.queue()
-    draft = desk.draft(
-        first, answers={"output": "yes"}, rationale="so far", confidence=3, tags=("late",),
-        evidence=(Evidence(step_id="s1", quote="I look"),), sub_goals={"2": "not_done"},
-        seconds_active=12.0,
-    )  # fmt: skip
-    desk.store.save_draft(draft)
-    assert desk.drafts() == [draft]
     many = {str(k): "done" for k in range(999)} | {"q": "what"}
     desk.save(first, rationale="x" * 9000, sub_goals=many)
     (kept,) = desk.drafts()
