@@ -1,17 +1,15 @@
 """Numbers that can be worked out on paper, from the store to the report."""
 
 import math
-from typing import Any
 
 import pytest
 from scipy import stats
 
-from calibration.analyses.agreement.analysis import analyse_agreement
 from calibration.analyses.evidence.from_store import known_costs, trace_penalties
 from calibration.analyses.judge.calibration import analyse_judge
 from calibration.analyses.success_rate.from_store import rates_of_store, report_on_store
 from tests.analyses.conftest import NewWorld
-from tests.analyses.worlds import World, drawn_ids, ids, known
+from tests.analyses.worlds import drawn_ids, ids, known
 
 N, N_DRAWN = 60, 30
 
@@ -88,28 +86,6 @@ def test_the_corrected_rate_is_the_one_worked_out_by_hand(new_world: NewWorld) -
     assert result.human.cost_coverage == pytest.approx(29 / 30)
 
 
-def test_leaving_out_a_reviewer_keeps_what_is_adjudicated(new_world: NewWorld) -> None:
-    # 40 traces, one verdict for all, 32 labelled by both; no ceiling. Ben differs on 8:
-    # (24 + 8/2) / 32 = .875; without Ben 1; without Ann 24/32 = .75.
-    world = new_world(n=40, n_drawn=32)
-    world.judge(dict.fromkeys(ids(40), "complete"))
-    world.label("Ann", dict.fromkeys(world.drawn, "complete"))
-    world.label(
-        "Ben", {t: "partial_minus" if t in world.drawn[:8] else "complete" for t in world.drawn}
-    )
-    result = analyse_judge(world.store)
-    headline = known(result.calibration.headline_estimate)
-    assert headline.net.value == pytest.approx(0.875)
-    assert headline.net.status == "provisional: 8 open disagreements"
-    assert result.without_reviewer == pytest.approx({"ann": 0.75, "ben": 1.0})
-    # Adjudicated as complete, one trace stays complete whoever is left out.
-    world.settle(world.drawn[0], "complete")
-    settled = analyse_judge(world.store)
-    assert settled.without_reviewer == pytest.approx({"ann": 25 / 32, "ben": 1.0})
-    assert len(settled.disagreements) == 7
-    assert settled.disagreements[0].classes == {"ann": "complete", "ben": "partial_minus"}
-
-
 def test_without_a_reviewer_who_labelled_alone_their_traces_are_out(new_world: NewWorld) -> None:
     world = new_world(n=70, n_drawn=60)
     world.judge(dict.fromkeys(ids(70), "complete"))
@@ -117,20 +93,6 @@ def test_without_a_reviewer_who_labelled_alone_their_traces_are_out(new_world: N
     world.label("Ben", dict.fromkeys(world.drawn[30:], "partial_plus"))
     result = analyse_judge(world.store)
     assert result.without_reviewer == pytest.approx({"ann": 0.4, "ben": 1.0})
-
-
-def test_agreement_of_two_reviewers(new_world: NewWorld) -> None:
-    # Six shared traces, five alike: 5/6. Alpha by hand: 12 values, of them 7 complete and
-    # 5 abandoned; D_o = 2/12, D_e = 2 x 7 x 5 / (12 x 11): alpha = 1 - (1/6) / (35/66).
-    world = new_world()
-    world.label("Ann", dict(zip(world.drawn, ["complete"] * 4 + ["abandoned"] * 2, strict=True)))
-    world.label("Ben", dict(zip(world.drawn, ["complete"] * 3 + ["abandoned"] * 3, strict=True)))
-    result = analyse_agreement(world.store)
-    assert result.study.coefficients["percent_agreement"].value == pytest.approx(5 / 6)
-    assert result.study.alpha.value == pytest.approx(1 - (1 / 6) / (35 / 66))
-    assert [item.trace_id for item in result.disputed] == [world.drawn[3]]
-    (pair,) = result.study.pairs
-    assert (pair.n_shared, pair.table[0][0], pair.table[0][4], pair.table[4][4]) == (6, 3, 1, 2)
 
 
 def test_without_a_ceiling_nothing_is_penalised_and_it_is_counted(new_world: NewWorld) -> None:
@@ -148,40 +110,3 @@ def test_without_a_ceiling_nothing_is_penalised_and_it_is_counted(new_world: New
     world = new_world(ceiling=0.1, traces={"r000": {"cost_usd": 5.0, "units": 50.0}})
     frame = world.store.trace_frame().query("trace_id == 'r000'")
     assert trace_penalties(frame).tolist() == [0.0]
-
-
-def judged_world(new_world: NewWorld, **options: Any) -> World:
-    world = new_world(n=60, n_drawn=40, **options)
-    world.judge({t: "complete" if k % 3 else "abandoned" for k, t in enumerate(ids(60))})
-    return world
-
-
-def test_skipped_traces_are_stood_for_by_verdict_and_workflow(new_world: NewWorld) -> None:
-    # Every trace of workflow a succeeds and every one of b fails; six of b are skipped.
-    traces = {t: {"workflow": "ab"[k % 2]} for k, t in enumerate(ids(60))}
-    world = new_world(n=60, n_drawn=40, traces=traces)
-    world.judge(dict.fromkeys(ids(60), "complete"))
-    b = [t for t in world.drawn if int(t[1:]) % 2]
-    world.label("Ann", {t: "complete" if t not in b else "abandoned" for t in world.drawn
-                        if t not in b[:6]})  # fmt: skip
-    for trace_id in b[:6]:
-        world.skip("Ann", trace_id)
-    found = analyse_judge(world.store)
-    assert found.skipped == 6
-    value = found.calibration.estimates["post_stratified"].net.value
-    assert value == pytest.approx(1 - len(b) / 40)  # as if all of b were labelled
-    # The shares of the 40 that are labelled, and 6 / 40 more at best.
-    low, high = known(found.if_skipped)
-    assert low == pytest.approx((40 - 6) / 40 * (value or 0))
-    assert high == pytest.approx(low + 6 / 40)
-
-
-def test_alpha_and_options_reach_the_judge(new_world: NewWorld) -> None:
-    world = judged_world(new_world)
-    world.label("Ann", {t: "complete" if int(t[1:]) % 3 else "abandoned" for t in world.drawn})
-    found = analyse_judge(world.store, seed=4, confidence_level=0.9, pseudo_count=0)
-    assert found.alpha.value == 1
-    assert known(found.alpha.interval)[0] < 1
-    assert found.seed == 4
-    assert {e.net.confidence_level for e in found.calibration.estimates.values()} == {0.9}
-    assert found.fingerprint != analyse_judge(world.store, seed=5).fingerprint

@@ -1,7 +1,7 @@
 """What would make a judge better: which steps follow from which result, and that they work."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -30,7 +30,7 @@ from calibration.records import Verdict
 from calibration.store import Store
 from calibration.store.batches import SELECTION
 from tests.analyses.conftest import NewWorld
-from tests.analyses.worlds import World, ids, known, make_world
+from tests.analyses.worlds import World, ids, kinds, known, make_world, of_kind
 from tests.classes import OUTCOMES
 
 C, P, M, H, A = MIX = OUTCOMES
@@ -81,15 +81,6 @@ def steps_from(
     )  # fmt: skip
     traces = traces_of(store, diagnosed)
     return judge_steps(result, diagnosed, traces, store.taxonomy(), plan=plan, n_judges=n_judges)
-
-
-def kinds(steps: Sequence[Recommendation]) -> list[str]:
-    return [step.kind for step in steps]
-
-
-def of_kind(steps: Sequence[Recommendation], kind: str) -> Recommendation:
-    (step,) = [step for step in steps if step.kind == kind]
-    return step
 
 
 def test_a_judge_that_nothing_stands_against(read_only: World) -> None:

@@ -10,22 +10,13 @@ from calibration.analyses.agreement.recommendations import Recommendation, next_
 from calibration.analyses.agreement.traces import parting_at
 from calibration.cli import main
 from tests.analyses.conftest import NewWorld
-from tests.analyses.worlds import World, known
+from tests.analyses.worlds import World, kinds, known, of_kind
 
 MIX = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
 
 
 def said(world: World, reviewer: str, classes: Sequence[str]) -> None:
     world.label(reviewer, {t: c for t, c in zip(world.drawn, classes, strict=False) if c})
-
-
-def kinds(steps: Sequence[Recommendation]) -> list[str]:
-    return [step.kind for step in steps]
-
-
-def of_kind(steps: Sequence[Recommendation], kind: str) -> Recommendation:
-    (step,) = [step for step in steps if step.kind == kind]
-    return step
 
 
 def step_at(result: AgreementAnalysis, value: float, low: float, high: float) -> Recommendation:

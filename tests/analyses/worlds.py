@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from calibration.analyses.agreement.recommendations import Recommendation
 from calibration.analyses.sampling.draw import SamplingDesign, draw_batch, draw_ids
 from calibration.records import LabelDraft, Trace, Verdict, Workflow
 from calibration.store import Store
@@ -20,6 +21,15 @@ def known(value: T | None) -> T:
     """Return a value that must be there."""
     assert value is not None
     return value
+
+
+def kinds(steps: Sequence[Recommendation]) -> list[str]:
+    return [step.kind for step in steps]
+
+
+def of_kind(steps: Sequence[Recommendation], kind: str) -> Recommendation:
+    (step,) = [step for step in steps if step.kind == kind]
+    return step
 
 
 def ids(n: int) -> list[str]:

@@ -136,19 +136,6 @@ def test_penalties_on_the_grid_keep_exact_sums(tmp_path: Path) -> None:
         assert exact.cells[name].sum() == pytest.approx(truth, abs=1e-9)
 
 
-def test_many_tasks_are_gathered_in_groups_that_divide_no_task(tmp_path: Path) -> None:
-    tasks = [f"t{k // 2}" for k in range(4000)]
-    frame = costed(4000, outcome=["complete", "abandoned"] * 2000, task_id=tasks)
-    counts = count(frame, most_tasks=40)
-    assert counts.tasks is not None
-    assert (counts.n_tasks, counts.tasks_grouped) == (2000, True)
-    by_group = counts.tasks.groupby("task")["n"].agg(["sum", "nunique"])
-    assert len(by_group) == 40
-    # Both traces of a task are in its group, so each group has as many of either class.
-    assert set(by_group["nunique"]) == {1}
-    assert counts.tasks["n"].sum() == 4000
-
-
 def test_groups_of_tasks_have_the_error_of_the_tasks_themselves() -> None:
     # Two workflows that differ much, two traces a task that always end alike: the standard error
     # of the share of complete is that of 6,000 tasks, sqrt(p (1 - p) / 6000), p = (.9 + .1) / 2.
