@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import click
 
@@ -19,6 +20,7 @@ from calibration.cli.terminal import (
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
+from calibration.judge_calibration.post_stratification import Estimand
 from calibration.judge_calibration.samples import Design
 from calibration.reporting.sections import judge
 from calibration.tables.labels import read_ceilings, read_verdicts
@@ -113,6 +115,13 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
     show_default=True,
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option(
+    "--estimand",
+    type=click.Choice(["process", "these-runs"]),
+    default="process",
+    show_default=True,
+    help="The rate of runs like these, or of these runs themselves.",
+)
 @click.option("--by", type=click.Choice(BY), help="Also the rate by group, and the differences.")
 @click.option("--against", help="Also the drift since this judge; of files also a verdict file.")
 @click.option("--judge-family", metavar="WORD", help="In the model names of the judge's family.")
@@ -134,6 +143,7 @@ def calibrate(
     pseudo_count: float,
     confidence: float,
     seed: int,
+    estimand: str,
     by: str | None,
     against: str | None,
     judge_family: str | None,
@@ -154,12 +164,18 @@ def calibrate(
     """
     options = CalibrationOptions(
         design=design or "production", pseudo_count=pseudo_count, confidence_level=confidence,
-        seed=seed, diagnostics=not brief, by=by, against=against, judge_family=judge_family,
+        seed=seed, estimand=cast(Estimand, estimand.replace("-", "_")), diagnostics=not brief,
+        by=by, against=against, judge_family=judge_family,
     )  # fmt: skip
     of_files: dict[str, object] = {
         "--classes": classes, "--credit": credit, "--ceilings": ceilings, "--ceiling": ceiling,
         "--workflow": workflow,
     }  # fmt: skip
+    if options.estimand == "these_runs" and (by is not None or options.design == "reference"):
+        raise InputError(
+            "--estimand these-runs is the rate of one random sample of these runs; leave out "
+            f"{'--by' if by is not None else '--design reference'}"
+        )
     if counts is not None:
         others: dict[str, object] = {
             "--batch": batch_id, "--judge": judge_id, "--human": human, "--verdicts": verdicts,

@@ -3,5 +3,6 @@
 `samples` are the labelled traces and the verdicts of production. `post_stratification` and
 `prediction_powered` need a random sample of production, `confusion_inversion` a reference set;
 `calibrate` runs them and decides which may be used. `groups` share one calibration, `bias` says how
-a judge errs, `label_planning` how many labels are needed.
+a judge errs, `reviewer_error` what the errors of reviewers do to the rate, `label_planning` how
+many labels are needed.
 """

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from calibration.judge_calibration.confusion_inversion import (
     Inversion,
@@ -17,6 +17,7 @@ from calibration.judge_calibration.confusion_inversion import (
     share_warnings,
 )
 from calibration.judge_calibration.post_stratification import (
+    Estimand,
     Gain,
     PostStratified,
     Strata,
@@ -24,6 +25,7 @@ from calibration.judge_calibration.post_stratification import (
     class_shares,
     effective_gain,
     post_stratified,
+    promised,
 )
 from calibration.judge_calibration.prediction_powered import (
     class_proxies,
@@ -81,6 +83,9 @@ __all__ = [
 
 METHOD = "inversion less post-stratification"
 PRODUCTION_LABELS_LEAD = 100
+
+# Estimators that know the mean of these runs themselves.
+OF_THESE_RUNS = ("post_stratified", "human_only", "judge_raw")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +147,7 @@ class CalibrationChoices(TypedDict, total=False):
     `refusals` : found by the caller, for instance a reference set judged by another judge. One that
     names ``inversion`` or ``post_stratified`` holds for all estimators that share its assumption.
     `estimators` : estimators to run; diagnostics are always present.
+    `estimand` : ``"process"``, runs like these, or ``"these_runs"``, these runs themselves.
     `force` : give refused estimators their values; their status is still ``not_estimable`` and they
     are never the headline.
     """
@@ -154,6 +160,7 @@ class CalibrationChoices(TypedDict, total=False):
     refusals: Sequence[Notice]
     estimators: Collection[str]
     force: bool
+    estimand: Estimand
     confidence_level: float
 
 
@@ -170,6 +177,7 @@ class Settings:
     refusals: Sequence[Notice] = ()
     estimators: Collection[str] = ESTIMATORS
     force: bool = False
+    estimand: Estimand = "process"
     confidence_level: float = 0.95
 
     def __post_init__(self) -> None:
@@ -177,6 +185,15 @@ class Settings:
             raise ValueError(f"design must be 'production' or 'reference', got {self.design!r}")
         if unknown := set(self.estimators) - set(ESTIMATORS):
             raise ValueError(f"estimators must be among {ESTIMATORS}, got {sorted(unknown)!r}")
+        if self.estimand == "these_runs" and self.design != "production":
+            raise ValueError("the mean of these runs needs labels drawn from them")
+
+    @property
+    def wanted(self) -> Collection[str]:
+        """Estimators to run: most are of runs like these alone."""
+        if self.estimand == "process":
+            return self.estimators
+        return [name for name in self.estimators if name in OF_THESE_RUNS]
 
     def names(self, n_verdicts: int) -> Sequence[str]:
         """Return the names of the verdicts."""
@@ -198,13 +215,14 @@ class Case:
     net: bool
 
     @property
-    def counts(self) -> FloatArray:
-        """Production counts; those of a reference set are added, for the diagnostics only."""
+    def population(self) -> ProductionSums:
+        """Production; a reference set is added, for the diagnostics only."""
         if self.settings.design == "production":
-            return self.production.counts
+            return self.production
         added = np.bincount(self.labelled.verdicts, minlength=self.production.counts.size)
-        counts: FloatArray = self.production.counts + added
-        return counts
+        return production_sums_from_counts(
+            self.production.counts + added, credit=self.production.credit
+        )
 
     @property
     def sampled(self) -> dict[str, Any]:
@@ -214,6 +232,12 @@ class Case:
             "clusters": self.labelled.clusters,
             "confidence_level": self.settings.confidence_level,
         }
+
+    def human_only(self, scores: FloatArray) -> Estimate:
+        """Return the mean of the labels alone."""
+        these = self.settings.estimand == "these_runs"
+        population = self.production.n if these else None
+        return human_only(scores, population=population, **self.sampled)
 
     @property
     def unscored(self) -> bool:
@@ -277,12 +301,15 @@ def run_arms(
 
 def _arm(case: Case, rng: np.random.Generator) -> Arm:
     labelled, production, settings = case.labelled, case.production, case.settings
-    wanted, level = settings.estimators, settings.confidence_level
+    wanted, level = settings.wanted, settings.confidence_level
     for_posterior, for_bootstrap = rng.spawn(2)
     scores, verdicts = labelled.scores(production.credit, net=case.net), labelled.verdicts
-    values = production.verdict_values
     stratified = post_stratified(
-        scores, verdicts, case.counts, verdict_values=values, **case.sampled
+        labelled,
+        case.population,
+        net=case.net,
+        estimand=settings.estimand,
+        confidence_level=level,
     )
     inverted = invert(
         case.crossed.table,
@@ -290,7 +317,7 @@ def _arm(case: Case, rng: np.random.Generator) -> Arm:
         pseudo_count=settings.pseudo_count,
         confidence_level=level,
     )
-    human = human_only(scores, **case.sampled)
+    human = case.human_only(scores)
     found = {
         "post_stratified": stratified.estimate,
         "inversion": inverted.estimate,
@@ -301,14 +328,10 @@ def _arm(case: Case, rng: np.random.Generator) -> Arm:
     tuning = posterior_size = None
     if "post_stratified" in wanted:
         shares["post_stratified"] = class_shares(
-            labelled,
-            case.counts,
-            strata=stratified.strata,
-            verdict_values=values,
-            confidence_level=level,
+            labelled, case.population, estimand=settings.estimand, confidence_level=level
         )
     if "human_only" in wanted:
-        alone = (human_only(column, **case.sampled) for column in case.human.T)
+        alone = map(case.human_only, case.human.T)
         shares["human_only"] = with_enough_labels(alone, case.human)
     if "ppi_plus_plus" in wanted:
         found["ppi_plus_plus"], tuning, shares["ppi_plus_plus"] = _power_tuned(case, scores)
@@ -389,11 +412,17 @@ def _bootstrap(
             confidence_level=case.settings.confidence_level,
         )
         return found.estimate, with_enough_labels(found.shares, case.human)
+    of_production = None
+    if stratified.estimate.ok:
+        scores, of_production = promised(
+            case.labelled, case.population, strata=stratified.strata, net=case.net
+        )
     estimate, *shares = bootstrap_post_stratified(
         np.column_stack([scores, case.human]),
         case.labelled.verdicts,
-        case.counts,
+        case.population.counts,
         strata=stratified.strata,
+        promised=of_production,
         rng=rng,
         **case.sampled,
     )
@@ -441,7 +470,7 @@ def assemble(
         n_labels=crossed.n,
         n_production=net.n,
         refusals=refusals,
-        warnings=_warnings(labelled, crossed, of_net, estimates, settings),
+        warnings=_warnings(labelled, net, crossed, of_net, estimates, settings),
         confidence_level=level,
     )
 
@@ -451,7 +480,7 @@ def repeated_tasks(estimator: str) -> Notice:
     return Notice(
         code="repeated_tasks",
         estimator=estimator,
-        why="tasks repeat among the labelled traces, which this interval takes for independent",
+        why="tasks repeat, and this interval takes runs of production for independent",
         mend="label one trace a task, or read the post-stratified estimate",
     )
 
@@ -622,6 +651,7 @@ def _decided(
 
 def _warnings(
     labelled: LabelledSample,
+    production: ProductionSums,
     crossed: Confusion,
     arm: Arm,
     estimates: dict[str, NetGross],
@@ -629,7 +659,6 @@ def _warnings(
 ) -> tuple[Notice, ...]:
     """Return the warnings of the estimators that have a value."""
     names = settings.names(crossed.table.shape[1])
-    labels = np.asarray(labelled.human, dtype=np.float64).sum(axis=0)
     half = None
     if arm.human.se is not None:
         # On the scale of the others: its own limits are formed on the logit scale.
@@ -644,14 +673,14 @@ def _warnings(
     if "post_stratified" in usable:
         by_verdict = np.bincount(labelled.verdicts, minlength=crossed.table.shape[1]).tolist()
         found += merge_warnings(arm.stratified.strata, by_verdict, names=names)
-        found += class_warnings("post_stratified", labels, names=names)
     if "inversion" in usable:
         found += share_warnings(arm.inverted, names=names)
         found += class_warnings("inversion", crossed.table.sum(axis=1), names=names)
-    if cluster_indices(labelled.clusters, crossed.n) is not None:
+    in_production = production.runs.tasks is not None
+    if in_production or cluster_indices(labelled.clusters, crossed.n) is not None:
         taken = {"inversion", "bayesian", "lee"} & usable
-        if settings.design == "reference":
-            taken |= {"bootstrap"} & usable
+        if in_production or settings.design == "reference":
+            taken |= {"bootstrap", "ppi_plus_plus"} & usable
         found += tuple(repeated_tasks(name) for name in estimates if name in taken)
     return found
 
@@ -661,6 +690,7 @@ def calibrate(
     *,
     production_verdicts: IntArray,
     production_penalties: FloatArray | None,
+    production_tasks: NDArray[np.generic] | None = None,
     credit: ArrayLike,
     design: Design,
     n_verdicts: int | None = None,
@@ -679,6 +709,8 @@ def calibrate(
         are among them.
     production_penalties : float array, shape (n_production,), or None
         Cost penalties in [0, 1]; None scores without cost.
+    production_tasks : array, shape (n_production,), optional
+        Task of each trace where tasks repeat, named as in `labelled.clusters`.
     credit : array-like of float, shape (n_classes,)
         Credit of each class in [0, 1].
     design : {"production", "reference"}
@@ -715,11 +747,13 @@ def calibrate(
     if (production_penalties is None) != (labelled.penalties is None) and design == "production":
         raise ValueError("penalties must be given for both labelled and production traces, or none")
     settings = Settings(design=design, **choices)
-    net = production_sums(produced, production_penalties, credit=credits, n_verdicts=n_verdicts)
-    if production_penalties is None:
-        return assemble(labelled, net, net, settings)
-    gross = production_sums_from_counts(net.counts, credit=credits)
-    return assemble(labelled, net, gross, settings)
+    net, gross = (
+        production_sums(
+            produced, penalties, credit=credits, n_verdicts=n_verdicts, tasks=production_tasks
+        )
+        for penalties in (production_penalties, None)
+    )
+    return assemble(labelled, gross if production_penalties is None else net, gross, settings)
 
 
 def calibrate_tables(
@@ -871,7 +905,7 @@ def _gap(
         why = "one of the two estimates has no value: label production and a reference set"
         return not_estimable(why, method=METHOD, confidence_level=confidence_level)
     value = inverted.unclipped - direct.value
-    if stratified.variance_labels is None or stratified.df is None:
+    if stratified.variance_labels is None or direct.df is None:
         why = "the production labels do not vary within the verdicts: label more"
         return not_estimable(why, method=METHOD, confidence_level=confidence_level)
     weights = np.array(inverted.level_weights).T
@@ -883,7 +917,7 @@ def _gap(
     )
     n = float(production.counts.sum())
     shared = max(0.0, float(squares) / n - value**2) / n
-    z, t = two_sided_z(confidence_level), two_sided_t(confidence_level, stratified.df)
+    z, t = two_sided_z(confidence_level), two_sided_t(confidence_level, direct.df)
     from_labels = stratified.variance_labels
     normal = inverted.variance_reference + shared
     reach = float(np.sqrt(z**2 * normal + t**2 * from_labels))

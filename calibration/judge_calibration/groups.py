@@ -152,23 +152,9 @@ def _direct(
     group: LabelledGroup, shared: SharedCalibration
 ) -> tuple[Estimate, tuple[Estimate, ...]]:
     """Estimate mean score and class shares of one group from its own labels."""
-    labelled, production = group.labelled, group.production
-    found = post_stratified(
-        labelled.scores(production.credit),
-        labelled.verdicts,
-        production.counts,
-        verdict_values=production.verdict_values,
-        weights=labelled.weights,
-        clusters=labelled.clusters,
-        confidence_level=shared.confidence_level,
-    )
-    shares = class_shares(
-        labelled,
-        production.counts,
-        strata=found.strata,
-        verdict_values=production.verdict_values,
-        confidence_level=shared.confidence_level,
-    )
+    level = shared.confidence_level
+    found = post_stratified(group.labelled, group.production, confidence_level=level)
+    shares = class_shares(group.labelled, group.production, confidence_level=level)
     return found.estimate, shares
 
 

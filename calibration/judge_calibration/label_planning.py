@@ -11,7 +11,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibration.judge_calibration.post_stratification import UNUSED, merge_small, post_stratified
+from calibration.judge_calibration.post_stratification import (
+    UNUSED,
+    merge_small,
+    verdict_strata,
+)
 from calibration.statistics.estimate import (
     Estimate,
     FloatArray,
@@ -25,11 +29,9 @@ from calibration.statistics.estimate import (
 )
 from calibration.statistics.intervals import (
     logit_interval,
-    two_sided_t,
     wilson_interval,
     wilson_share,
 )
-from calibration.statistics.means import human_only
 
 # Largest variance of scores in [0, 1].
 WORST_VARIANCE = 0.25
@@ -104,6 +106,7 @@ def measured_spread(
     verdicts: NDArray[np.int64],
     production_counts: ArrayLike,
     *,
+    predicted: FloatArray | None = None,
     verdict_values: FloatArray | None = None,
     weights: FloatArray | None = None,
     clusters: NDArray[np.generic] | None = None,
@@ -114,8 +117,9 @@ def measured_spread(
     `post_stratified`. A verdict with fewer than five labels takes the values of its merged stratum.
     The variance in a stratum of n_k labels is (n_k v_k + V_w) / n_k, v_k its own and V_w the pooled
     one, so that a few equal labels do not promise certainty. With weights the spread is that of
-    production; without a judge all verdicts are 0. Below ten labels, or when all scores are equal,
-    the worst case is returned.
+    production; without a judge all verdicts are 0. With `predicted`, what the verdict and the cost
+    of a trace promise, the variance within verdicts is that of score - predicted. Below ten labels,
+    or when all scores are equal, the worst case is returned.
 
     Examples
     --------
@@ -131,18 +135,19 @@ def measured_spread(
     if n < FEWEST_LABELS or float(array.var()) <= 0:
         return worst_spread(counts.size)
     weight = validated_weights(weights, n)
-    stratified = post_stratified(
-        array, codes, counts, verdict_values=verdict_values, weights=weights
-    )
-    group = np.array(stratified.strata.groups)
+    values = -np.arange(counts.size, dtype=np.float64) if verdict_values is None else verdict_values
+    strata = verdict_strata(codes, counts, values, otherwise=float(array.mean()))
+    group = np.array(strata.groups)
     stratum = group[codes]
-    labels = np.bincount(stratum, minlength=stratified.strata.n_strata)
+    labels = np.bincount(stratum, minlength=strata.n_strata)
     filled = np.maximum(labels, 1)
     total = np.bincount(stratum, weights=weight, minlength=labels.size)
     total = np.where(total > 0, total, 1.0)
     mean = np.bincount(stratum, weights=weight * array, minlength=labels.size) / total
-    apart = weight * (array - mean[stratum]) ** 2
-    own = np.bincount(stratum, weights=apart, minlength=labels.size) / total
+    rest = array if predicted is None else array - predicted
+    off = np.bincount(stratum, weights=weight * rest, minlength=labels.size) / total
+    apart = rest - off[stratum]
+    own = np.bincount(stratum, weights=weight * apart**2, minlength=labels.size) / total
     pooled = float(labels @ own) / max(1, n - labels.size)
     variance = own + pooled / filled
     used = group != UNUSED
@@ -150,46 +155,27 @@ def measured_spread(
     overall = float(weight @ (array - centre) ** 2 / weight.sum())
     means, variances = np.full(counts.size, centre), np.full(counts.size, overall)
     means[used], variances[used] = mean[group[used]], variance[group[used]]
-    inflated = _design_effects(array, codes, counts, verdict_values, weights, clusters)
+    share = np.bincount(group[used], weights=counts[used], minlength=labels.size) / counts.sum()
+    index = cluster_indices(clusters, n)
     return ScoreSpread(
         mean=centre,
         variance=overall * n / (n - 1),
         means=means,
         variances=variances,
-        design_effect=inflated[0],
-        design_effect_within=inflated[1],
+        design_effect=_design_effect(weight * (array - centre), index),
+        design_effect_within=_design_effect((share / total)[stratum] * weight * apart, index),
         n=n,
     )
 
 
-def _design_effects(
-    scores: FloatArray,
-    codes: NDArray[np.int64],
-    counts: FloatArray,
-    values: FloatArray | None,
-    weights: FloatArray | None,
-    clusters: NDArray[np.generic] | None,
-) -> tuple[float, float]:
-    """Return the ratios of the variances with tasks kept together to those without, from 1 up."""
-    if cluster_indices(clusters, scores.size) is None:
-        return 1.0, 1.0
-    pairs = [
-        (
-            human_only(scores, weights=weights, clusters=clusters),
-            human_only(scores, weights=weights),
-        ),
-        (
-            post_stratified(
-                scores, codes, counts, verdict_values=values, weights=weights, clusters=clusters
-            ).estimate,
-            post_stratified(scores, codes, counts, verdict_values=values, weights=weights).estimate,
-        ),
-    ]
-    ratios = [
-        max(1.0, (kept.se / alone.se) ** 2) if kept.se and alone.se else 1.0
-        for kept, alone in pairs
-    ]
-    return ratios[0], ratios[1]
+def _design_effect(influence: FloatArray, cluster: IntArray | None) -> float:
+    """Return the variance with tasks kept together over that without, from 1 up."""
+    alone = float(influence @ influence)
+    if cluster is None or alone <= 0:
+        return 1.0
+    kept = np.bincount(cluster, weights=influence)
+    corrected = [size / max(1, size - 1) for size in (kept.size, influence.size)]
+    return max(1.0, corrected[0] * float(kept @ kept) / (corrected[1] * alone))
 
 
 def planned_human_only(n: int, spread: ScoreSpread, *, confidence_level: float = 0.95) -> float:
@@ -254,7 +240,7 @@ def planned_post_stratified(
     >>> planned_post_stratified(100, right, [5000, 5000])
     0.01
     >>> planned_post_stratified(100, blind, [5000, 5000])
-    0.09972
+    0.09842
     """
     _check_n(n, confidence_level)
     counts = np.asarray(production_counts, dtype=np.float64)
@@ -284,7 +270,10 @@ def planned_post_stratified(
     total = float(parts.sum())
     df = total**2 / float((parts**2 / np.maximum(1.0, labels - 1)).sum()) if total > 0 else n - 1.0
     se = float(np.sqrt(spread.design_effect_within * total + between))
-    return min(0.5, two_sided_t(confidence_level, df) * se)
+    low, high = logit_interval(
+        float(share @ mean), se, df=max(1.0, df), confidence_level=confidence_level
+    )
+    return (high - low) / 2
 
 
 def _per_stratum(

@@ -7,7 +7,8 @@ verdict, the labelled ones included; `strata` is the grouping of the verdicts th
 used.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,11 +16,14 @@ from scipy import special
 
 from calibration.judge_calibration.samples import (
     LabelledSample,
+    ProductionRuns,
+    ProductionSums,
     validated_human,
-    with_enough_labels,
 )
 from calibration.statistics.estimate import (
     OK,
+    AnyTime,
+    BoolArray,
     Estimate,
     FloatArray,
     IntArray,
@@ -35,6 +39,8 @@ from calibration.statistics.intervals import (
     NO_VARIANCE,
     NO_VARIATION,
     clipped,
+    exact_limits,
+    logit_interval,
     percentile_estimate,
     resampled_sums,
     two_sided_t,
@@ -42,9 +48,11 @@ from calibration.statistics.intervals import (
     unanimous_interval,
 )
 
+Estimand = Literal["process", "these_runs"]
 UNUSED = -1
-METHOD = "post-stratified by verdict, t"
-SHARES_METHOD = "post-stratified by verdict, Dirichlet posterior"
+METHOD = "post-stratified residual, logit t"
+BY_TASK = "post-stratified residual, by task over labels and production, logit t"
+SHARES_METHOD = "post-stratified by verdict, exact limits at the effective number of labels"
 BOOTSTRAP_METHOD = "post-stratified by verdict, two-source bootstrap"
 GAIN_METHOD = "1 / (1 - R squared), jackknife on the log scale"
 LABELS_FOR_GAIN = 30
@@ -54,6 +62,15 @@ CELL_LABELS = 10
 
 # Dirichlet parameter of each class.
 PRIOR = 0.2
+
+# With fewer labels and costs over a ceiling, the variance is at least that of even strata.
+FEW_LABELS = 60
+
+# Number of labels near which the limits that hold at every look are tightest.
+TIGHTEST = 200
+
+# Effective labels may exceed one by rounding error alone.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +89,13 @@ class Strata:
     def n_strata(self) -> int:
         """Number of strata."""
         return max(self.groups, default=UNUSED) + 1
+
+    @property
+    def survivors(self) -> tuple[int, ...]:
+        """The verdict of each stratum that no other absorbed."""
+        absorbed = dict(self.merged)
+        kept = [k for k, g in enumerate(self.groups) if g != UNUSED and k not in absorbed]
+        return tuple(sorted(kept, key=lambda k: self.groups[k]))
 
 
 def merge_small(
@@ -114,6 +138,20 @@ def merge_small(
     return Strata(groups=tuple(groups), merged=tuple(sorted(joined.items())))
 
 
+def verdict_strata(
+    verdicts: IntArray,
+    production_counts: FloatArray,
+    values: FloatArray,
+    *,
+    otherwise: float,
+    minimum_labels: int = 5,
+) -> Strata:
+    """Merge the verdicts of labelled traces, as `merge_small`; a NaN value is `otherwise`."""
+    labels = np.bincount(verdicts, minlength=production_counts.size)
+    known = np.where(np.isnan(values), otherwise, values)
+    return merge_small(labels, production_counts, known, minimum_labels=minimum_labels)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostStratified:
     """Post-stratified estimate with its diagnostics.
@@ -129,72 +167,280 @@ class PostStratified:
     strata: Strata
     r_squared: float | None
     variance_labels: float | None = None
-    df: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Moments:
-    """Per stratum: share of production, effective labels, mean, and variance of the mean."""
+class Residual:
+    """A mean of production: predictions, and the mean residual of the labels in each stratum.
 
-    share: FloatArray
-    labels: FloatArray
-    mean: FloatArray
-    variance: FloatArray
-    floor: float
-    pooled: float
+    `d`, `residuals` : mean residual of each stratum, and those of the labels less it.
+    `pooled` : variance of the residuals within strata.
+    `variance`, `between` : of the mean, and the part of it due to production.
+    `in_labels`, `in_production` : influence of each label, and N times that of each run.
+    """
+
     value: float
+    d: FloatArray
+    residuals: FloatArray
+    pooled: float
+    variance: float
+    between: float
+    df: float
+    in_labels: FloatArray
+    in_production: FloatArray
+
+    @property
+    def se(self) -> float:
+        """The standard error."""
+        return float(np.sqrt(self.variance))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Joined:
+    """Labels and production on common strata and tasks.
+
+    `share`, `worth` : share of production and credit of the verdict of each stratum.
+    `stratum`, `weight` : of the labels.
+    `scale` : weight of each label in the mean, M_k w / W_k.
+    `labels` : effective labels of each stratum; `n_labels` their number.
+    `task`, `task_of` : codes of labels and of production rows; None where no task repeats.
+    """
+
+    production: ProductionSums
+    estimand: Estimand
+    strata: Strata
+    share: FloatArray
+    worth: FloatArray
+    stratum: IntArray
+    weight: FloatArray
+    scale: FloatArray
+    labels: FloatArray
+    n_labels: IntArray
+    stratum_of: IntArray
+    task: IntArray | None
+    task_of: IntArray | None
+
+    @property
+    def units(self) -> int:
+        """Number of labelled tasks."""
+        return self.stratum.size if self.task is None else np.unique(self.task).size
+
+    @property
+    def effective(self) -> float:
+        """Effective number of labelled tasks, for a share at which none differs."""
+        by_task = self.scale if self.task is None else np.bincount(self.task, weights=self.scale)
+        return 1.0 / float(by_task @ by_task)
+
+    def mean(
+        self,
+        scores: FloatArray,
+        predicted: FloatArray | None = None,
+        predicted_of: FloatArray | None = None,
+    ) -> Residual:
+        """Estimate the mean of production from scores of the labels and predictions of all runs.
+
+        `predicted` of the labels and `predicted_of` of production rows are 0 by default.
+        """
+        times, n_strata = self.production.runs.times, self.share.size
+        n_production = float(times.sum())
+        if predicted is None or predicted_of is None:
+            predicted, predicted_of = np.zeros(scores.size), np.zeros(times.size)
+        apart = scores - predicted
+        total = np.bincount(self.stratum, weights=self.weight, minlength=n_strata)
+        d = np.bincount(self.stratum, weights=self.weight * apart, minlength=n_strata) / total
+        residuals = apart - d[self.stratum]
+        squares = (self.weight * residuals) ** 2
+        own = np.bincount(self.stratum, weights=squares, minlength=n_strata) / total**2
+        # With equal weights own = v_k / n_k, so the pooled variance is sum n_k v_k / (n - K).
+        pooled = float(self.labels**2 @ own / max(1.0, self.labels.sum() - n_strata))
+        parts = self.share**2 * (own + pooled / self.labels**2)
+        value = float(times @ predicted_of / n_production + self.share @ d)
+        in_production = predicted_of + d[self.stratum_of] - value
+        if self.estimand == "these_runs":
+            parts = parts * (1 - self.n_labels / (self.share * n_production))
+            in_production = np.zeros(times.size)
+        df = _satterthwaite(parts, self.labels)
+        spare = np.where(self.labels > 1 + ROUNDING, self.labels - 1, self.labels)
+        in_labels = self.scale * residuals * np.sqrt(self.labels / spare)[self.stratum]
+        variance, between = self.variance(in_labels, in_production)
+        if self.task is None:
+            variance = float(parts.sum()) + between
+            # Few labels of a stratum with costs rarely show how far costs can move a score.
+            if self.production.has_costs and predicted.any() and scores.size < FEW_LABELS:
+                even = self.share**2 @ (pooled / self.n_labels) * (1 + 1 / scores.size)
+                variance = max(variance, float(even) + between)
+        else:
+            df = min(df, self.units - 1.0)
+            if self.task_of is not None:
+                sizes = np.bincount(self.task_of, weights=times)
+                df = min(df, n_production**2 / float(sizes @ sizes) - 1)
+        return Residual(
+            value=value,
+            d=d,
+            residuals=residuals,
+            pooled=pooled,
+            variance=variance,
+            between=between,
+            df=df,
+            in_labels=in_labels,
+            in_production=in_production,
+        )
+
+    def variance(self, in_labels: FloatArray, in_production: FloatArray) -> tuple[float, float]:
+        """Return the variance of a mean by its influences, and the part due to production.
+
+        Influences are those of `Residual`; tasks that both sources know count once.
+        """
+        times = self.production.runs.times
+        n_production = float(times.sum())
+        alone = float(times @ in_production**2) / n_production**2
+        if self.task is None:
+            return float(in_labels @ in_labels) + alone, alone
+        if self.task_of is None:
+            by_task = np.bincount(self.task, weights=in_labels).astype(np.float64)
+            return _of_tasks(by_task) + alone, alone
+        n_tasks = int(self.task_of.max()) + 1
+        of_runs = np.bincount(self.task_of, weights=times * in_production) / n_production
+        of_labels = np.bincount(self.task, weights=in_labels, minlength=n_tasks)
+        return _of_tasks(of_labels.astype(np.float64) + of_runs), _of_tasks(of_runs)
+
+
+def _satterthwaite(parts: FloatArray, labels: FloatArray) -> float:
+    used = parts > 0
+    if not used.any():
+        return 1.0
+    spare = np.maximum(1.0, labels[used] - 1)
+    return float(parts.sum() ** 2 / (parts[used] ** 2 / spare).sum())
+
+
+def _of_tasks(psi: FloatArray) -> float:
+    return psi.size / max(1, psi.size - 1) * float(psi @ psi)
+
+
+def join(
+    labelled: LabelledSample,
+    production: ProductionSums,
+    *,
+    estimand: Estimand = "process",
+    minimum_labels: int = 5,
+    strata: Strata | None = None,
+) -> Joined:
+    """Put labels and production on common strata and tasks.
+
+    Strata are formed once, from the gross credits, unless given, and are the same for rates with
+    and without cost and for class shares. ValueError if a verdict code has no production count, a
+    verdict has more labels than production runs, tasks repeat in production and the labels name
+    none, shapes differ or a weight is not positive.
+    """
+    counts, runs = production.counts, production.runs
+    codes = validated_codes(labelled.verdicts, n_codes=counts.size, name="verdicts")
+    human = validated_human(labelled.human)
+    if codes.shape != (len(human),):
+        raise ValueError(f"verdicts must have shape {(len(human),)!r}, got {codes.shape!r}")
+    labels = np.bincount(codes, minlength=counts.size)
+    if (labels > counts).any():
+        raise ValueError(
+            f"production_counts must include the labelled traces, got {counts.tolist()!r} "
+            f"with {labels.tolist()!r} labels"
+        )
+    gross = float((human @ production.credit).mean()) if codes.size else 0.0
+    if strata is None:
+        strata = verdict_strata(
+            codes, counts, production.verdict_values, otherwise=gross, minimum_labels=minimum_labels
+        )
+    worth = np.where(np.isnan(production.verdict_values), gross, production.verdict_values)
+    group = np.array(strata.groups)
+    used, stratum, n = group != UNUSED, group[codes], strata.n_strata
+    share = np.bincount(group[used], weights=counts[used], minlength=n) / counts.sum()
+    weight = validated_weights(labelled.weights, codes.size)
+    total = np.bincount(stratum, weights=weight, minlength=n)
+    task = task_of = None
+    if estimand == "process":
+        task, task_of = _tasks(labelled, runs)
+    return Joined(
+        production=production,
+        estimand=estimand,
+        strata=strata,
+        share=share,
+        worth=worth[list(strata.survivors)],
+        stratum=stratum,
+        weight=weight,
+        scale=share[stratum] * weight / total[stratum],
+        labels=total**2 / np.bincount(stratum, weights=weight**2, minlength=n),
+        n_labels=np.bincount(stratum, minlength=n),
+        stratum_of=group[runs.verdicts],
+        task=task,
+        task_of=task_of,
+    )
+
+
+def _tasks(
+    labelled: LabelledSample, runs: ProductionRuns
+) -> tuple[IntArray | None, IntArray | None]:
+    """Return common task codes of labels and production rows; None where no task repeats."""
+    n = labelled.verdicts.size
+    if runs.tasks is None:
+        return cluster_indices(labelled.clusters, n), None
+    if labelled.clusters is None:
+        raise ValueError("clusters of the labelled traces are needed: tasks of production repeat")
+    both = np.concatenate([np.asarray(labelled.clusters), np.asarray(runs.tasks)])
+    _, code = np.unique(both, return_inverse=True)
+    return code[:n].astype(np.int64), code[n:].astype(np.int64)
 
 
 def post_stratified(
-    scores: FloatArray,
-    verdicts: IntArray,
-    production_counts: ArrayLike,
+    labelled: LabelledSample,
+    production: ProductionSums,
     *,
-    verdict_values: FloatArray | None = None,
-    weights: FloatArray | None = None,
-    clusters: NDArray[np.generic] | None = None,
+    net: bool = True,
+    estimand: Estimand = "process",
     minimum_labels: int = 5,
     confidence_level: float = 0.95,
 ) -> PostStratified:
-    """Estimate the mean score of production from labelled traces, stratified by verdict.
+    """Estimate the mean score of production by the post-stratified residual.
 
-    theta = sum over verdicts of (N_k / N) x mean score of the labelled traces with that verdict.
-    Only the precision depends on the judge. Each trace has its own score, so cost may depend on the
-    outcome in any way. Traces are independent, or independent between clusters.
+    theta = mean over production of f + sum over verdicts of M_k x mean over its labels of s - f,
+    where f is what the verdict promises for the run, max(0, credit - own penalty), s the score by
+    the label, M_k the share of the verdict in production. Only the precision depends on the judge.
+    Each trace has its own cost, so cost may depend on the outcome in any way. Without cost this is
+    sum over verdicts of M_k x mean score of its labels.
 
     Parameters
     ----------
-    scores : float array, shape (n,)
-        Scores of the labelled traces in [0, 1], with their own cost.
-    verdict_values : float array, shape (n_verdicts,), optional
-        Score that each verdict would mean, only to find the nearest verdict to merge with; NaN (a
-        verdict that is no class) is replaced by the mean labelled score. Default: the position,
-        reversed, so that neighbours are nearest.
+    labelled : LabelledSample
+        A probability sample of production; `clusters` are tasks, named as those of production.
+    production : ProductionSums
+        All judged runs, the labelled ones included; `net` scores with their penalties.
+    net : bool, default True
+        Whether labelled scores have their own cost.
+    estimand : {"process", "these_runs"}
+        ``"process"``: runs like these, tasks and runs being a sample. ``"these_runs"``: the mean
+        over the runs of production themselves, labelled one by one at random.
     minimum_labels : int, default 5
-        A verdict with fewer labels is merged with the nearest.
+        A verdict with fewer labels is merged with the one of nearest credit.
 
     Returns
     -------
     PostStratified
-        With a t interval cut to [0, 1].
+        Limits on the logit scale, t.
 
     Raises
     ------
     ValueError
-        If a score is outside [0, 1], a verdict code has no production count, a verdict has more
-        labels than production traces, or shapes differ.
+        As `join`, and if a penalty is outside [0, 1].
 
     Notes
     -----
-    Variance of a stratum mean: (n_k v_k + V_w) / n_k^2 with v_k the population variance in the
-    stratum and V_w the pooled within-stratum variance, a floor: a few equal labels are no
-    certainty. The variance of the verdict shares is added; df are Satterthwaite's. The mean in a
-    stratum is a Hajek mean with weights. For a discrete judge this is the efficient estimator. With
-    clusters the standard error is that of the linearised cluster totals plus the same floor, t with
-    clusters - 1 df.
+    Every task one run: the variance of stratum k is M_k^2 (own_k + V / eff_k^2), own_k that of its
+    Hajek mean of residuals, V the variance pooled within strata, a floor, since a few equal labels
+    are no certainty; the variance of f + d over production is added; df are Satterthwaite's.
+    Tasks repeat: one influence a task over both sources, their squared sum is the variance; df are
+    the smallest of labelled tasks - 1, effective tasks of production - 1 and Satterthwaite's.
 
     References
     ----------
+    Sarndal, Swensson and Wretman (1992), Model Assisted Survey Sampling, section 6.3: the
+    difference estimator. https://doi.org/10.1007/978-1-4612-4378-6
     Satterthwaite (1946), Biometrics Bulletin 2. https://doi.org/10.2307/3002019
     Chen et al. (2026), "Efficient inference for noisy LLM judge".
     https://doi.org/10.48550/arXiv.2601.05420
@@ -204,300 +450,300 @@ def post_stratified(
     Verdict 0 is right 9 times of 10 and verdict 1 hides one success in 10; 800 and 200 in
     production: 0.8 x 0.9 + 0.2 x 0.1.
 
-    >>> scores = np.array([1.0] * 9 + [0] + [1] + [0] * 9)
-    >>> post_stratified(scores, np.repeat([0, 1], 10), [800, 200]).estimate.value
+    >>> from calibration.judge_calibration.samples import production_sums_from_counts
+    >>> labelled = LabelledSample(
+    ...     human=np.eye(2)[[0] * 9 + [1] + [0] + [1] * 9], verdicts=np.repeat([0, 1], 10)
+    ... )
+    >>> production = production_sums_from_counts([800, 200], credit=[1.0, 0.0])
+    >>> post_stratified(labelled, production).estimate.value
     0.74
     """
     check_confidence_level(confidence_level)
-    array = validated_scores(scores)
-    counts = np.asarray(production_counts, dtype=np.float64)
-    codes = validated_codes(verdicts, n_codes=counts.size, name="verdicts")
-    if codes.shape != array.shape:
-        raise ValueError(f"verdicts must have shape {array.shape!r}, got {codes.shape!r}")
-    labels = np.bincount(codes, minlength=counts.size)
-    if (labels > counts).any():
-        raise ValueError(
-            f"production_counts must include the labelled traces, got {counts.tolist()!r} "
-            f"with {labels.tolist()!r} labels"
-        )
-    n = array.size
+    n = labelled.verdicts.size
     if n < 2:
         why = f"{n} labelled traces: label a random sample of production"
         refused = not_estimable(why, method=METHOD, n=n, confidence_level=confidence_level)
-        empty = Strata(groups=(UNUSED,) * counts.size, merged=())
+        unused = (UNUSED,) * production.counts.size
         return PostStratified(
-            estimate=refused, stratum_means=(None,) * counts.size, strata=empty, r_squared=None
+            estimate=refused,
+            stratum_means=(None,) * len(unused),
+            strata=Strata(groups=unused, merged=()),
+            r_squared=None,
         )
-    weight = validated_weights(weights, n)
-    if verdict_values is None:
-        verdict_values = -np.arange(counts.size, dtype=np.float64)
-    values = np.where(np.isnan(verdict_values), array.mean(), verdict_values)
-    strata = merge_small(labels, counts, values, minimum_labels=minimum_labels)
-    group = np.array(strata.groups)
-    stratum = group[codes]
-    moments = _moments(array, stratum, weight, counts, group, strata.n_strata)
-    index = cluster_indices(clusters, n)
-    total = float(weight @ (array - weight @ array / weight.sum()) ** 2)
-    within = float(weight @ (array - moments.mean[stratum]) ** 2)
-    estimate, variance, df = _interval(
-        array, stratum, weight, index, moments, confidence_level, counts.sum()
-    )
+    joined = join(labelled, production, estimand=estimand, minimum_labels=minimum_labels)
+    scores = labelled.scores(production.credit, net=net)
+    predicted, kept = predictions(joined, labelled, net=net)
+    found = joined.mean(scores, predicted, kept)
+    estimate = _limited(found, joined, confidence_level)
+    if estimand == "process":
+        estimate = _with_any_time(estimate)
+    times = production.runs.times
+    in_stratum = np.bincount(joined.stratum_of, weights=times, minlength=joined.share.size)
+    promised = np.bincount(joined.stratum_of, weights=times * kept, minlength=joined.share.size)
+    means = promised / in_stratum + found.d
+    weight = joined.weight
+    total = float(weight @ (scores - weight @ scores / weight.sum()) ** 2)
     return PostStratified(
         estimate=estimate,
-        stratum_means=tuple(None if g == UNUSED else float(moments.mean[g]) for g in group),
-        strata=strata,
-        r_squared=None if total <= 0 else 1 - within / total,
-        variance_labels=None if estimate.se is None else variance,
-        df=None if estimate.se is None else df,
+        stratum_means=tuple(None if g == UNUSED else float(means[g]) for g in joined.strata.groups),
+        strata=joined.strata,
+        r_squared=None if total <= 0 else 1 - float(weight @ found.residuals**2) / total,
+        variance_labels=None if estimate.se is None else max(0.0, found.variance - found.between),
     )
 
 
-def _moments(
-    scores: FloatArray,
-    stratum: IntArray,
-    weight: FloatArray,
-    counts: FloatArray,
-    group: IntArray,
-    n_strata: int,
-) -> _Moments:
-    used = group != UNUSED
-    share = np.bincount(group[used], weights=counts[used], minlength=n_strata) / counts.sum()
-    total = np.bincount(stratum, weights=weight, minlength=n_strata)
-    mean = np.bincount(stratum, weights=weight * scores, minlength=n_strata) / total
-    deviation = scores - mean[stratum]
-    own = np.bincount(stratum, weights=(weight * deviation) ** 2, minlength=n_strata) / total**2
-    labels = total**2 / np.bincount(stratum, weights=weight**2, minlength=n_strata)
-    # With equal weights own = v_k / n_k, so the pooled variance is sum n_k v_k / (n - K).
-    pooled = float((labels**2 * own).sum() / max(1.0, labels.sum() - n_strata))
-    return _Moments(
-        share=share,
-        labels=labels,
-        mean=mean,
-        variance=own + pooled / labels**2,
-        floor=float((share**2 * pooled / labels**2).sum()),
-        pooled=pooled,
-        value=float(share @ mean),
+def predictions(
+    joined: Joined, labelled: LabelledSample, *, net: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return max(0, credit - penalty) of labels and production rows, by the credit of the stratum.
+
+    A merged stratum has the mean credit of its class verdicts in production, 0 without any.
+    """
+    production, n = joined.production, joined.share.size
+    of_class = np.array(joined.strata.groups)[: production.credit.size]
+    inside = of_class != UNUSED
+    counts = production.counts[: production.credit.size][inside]
+    total = np.bincount(of_class[inside], weights=counts, minlength=n)
+    worth = np.bincount(of_class[inside], weights=counts * production.credit[inside], minlength=n)
+    credit = np.divide(worth, total, out=np.zeros(n), where=total > 0)
+    if not net:
+        return credit[joined.stratum], credit[joined.stratum_of]
+    own = 0.0 if labelled.penalties is None else labelled.penalties
+    return (
+        np.maximum(0.0, credit[joined.stratum] - own),
+        np.maximum(0.0, credit[joined.stratum_of] - production.runs.penalties),
     )
 
 
-def _interval(
-    scores: FloatArray,
-    stratum: IntArray,
-    weight: FloatArray,
-    cluster: IntArray | None,
-    moments: _Moments,
+def promised(
+    labelled: LabelledSample, production: ProductionSums, *, strata: Strata, net: bool
+) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
+    """Return residuals of the labels, and mean and variance of the predictions by stratum."""
+    joined = join(labelled, production, strata=strata)
+    predicted, kept = predictions(joined, labelled, net=net)
+    times, n = production.runs.times, joined.share.size
+    total = np.bincount(joined.stratum_of, weights=times, minlength=n)
+    mean = np.bincount(joined.stratum_of, weights=times * kept, minlength=n) / total
+    apart = times * (kept - mean[joined.stratum_of]) ** 2
+    variance = np.bincount(joined.stratum_of, weights=apart, minlength=n) / total
+    return labelled.scores(production.credit, net=net) - predicted, (mean, variance)
+
+
+def _limited(found: Residual, joined: Joined, confidence_level: float) -> Estimate:
+    """Return the estimate of a rate; the exact bound where no residual varies."""
+    value, n, units = min(1.0, max(0.0, found.value)), joined.stratum.size, joined.units
+    if found.pooled >= NO_VARIANCE or (joined.task is not None and units < MINIMUM_UNITS):
+        method = BY_TASK if joined.task is not None else METHOD
+        return rate_limits(
+            value, found.variance, df=found.df, joined=joined, method=method,
+            confidence_level=confidence_level,
+        )  # fmt: skip
+    reach = two_sided_z(confidence_level) * np.sqrt(found.between)
+    lower, upper = unanimous_interval(value, units, confidence_level=confidence_level)
+    if joined.estimand == "these_runs":
+        # Labelled runs are known: only the others may differ.
+        unknown = 1 - n / joined.production.n
+        lower, upper = value - unknown * (value - lower), value + unknown * (upper - value)
+    return Estimate(
+        value=value,
+        interval=clipped(lower - reach, upper + reach),
+        n=n,
+        method="post-stratified residual, exact bound",
+        confidence_level=confidence_level,
+        status=NO_VARIATION,
+    )
+
+
+def rate_limits(
+    value: float,
+    variance: float,
+    *,
+    df: float,
+    joined: Joined,
+    method: str,
     confidence_level: float,
-    n_production: float,
-) -> tuple[Estimate, float, float]:
-    """Return the estimate, the variance due to the labels, and its df."""
-    value, method, status = moments.value, METHOD, OK
-    between = float(moments.share @ (moments.mean - value) ** 2) / n_production
-    parts = moments.share**2 * moments.variance
-    variance = float(parts.sum())
-    usable = parts > 0
-    units = scores.size
-    df = 1.0
-    if usable.any():
-        spare = np.maximum(1.0, moments.labels[usable] - 1)
-        df = variance**2 / float((parts[usable] ** 2 / spare).sum())
-    if cluster is not None:
-        method = "post-stratified by verdict, cluster-linearised t"
-        totals = np.bincount(stratum, weights=weight)
-        scale = moments.share[stratum] * weight / totals[stratum]
-        influence = np.bincount(cluster, weights=scale * (scores - moments.mean[stratum]))
-        units = influence.size
-        df = units - 1.0
-        variance = units / max(1.0, df) * float(influence @ influence) + moments.floor
-    interval: tuple[float, float] | None
-    se: float | None = float(np.sqrt(variance + between))
-    if cluster is not None and units < MINIMUM_UNITS:
-        status = f"no interval: {units} tasks, at least {MINIMUM_UNITS} are needed"
-        interval, se = None, None
-    elif moments.pooled < NO_VARIANCE:
-        status = NO_VARIATION
-        method, se = "post-stratified by verdict, exact bound", None
-        reach = two_sided_z(confidence_level) * np.sqrt(between)
-        lower, upper = unanimous_interval(value, units, confidence_level=confidence_level)
-        interval = clipped(lower - reach, upper + reach)
+) -> Estimate:
+    """Return a rate with limits inside [0, 1]: on the logit scale, exact ones at 0 and 1.
+
+    No interval below 5 labelled tasks that repeat.
+    """
+    n, units = joined.stratum.size, joined.units
+    if joined.task is not None and units < MINIMUM_UNITS:
+        why = f"no interval: {units} tasks, at least {MINIMUM_UNITS} are needed"
+        return Estimate(
+            value=value, interval=None, n=n, method=method, confidence_level=confidence_level,
+            status=why,
+        )  # fmt: skip
+    se = float(np.sqrt(variance))
+    if 0 < value < 1:
+        interval = logit_interval(value, se, df=df, confidence_level=confidence_level)
     else:
-        reach = two_sided_t(confidence_level, df) * np.sqrt(variance + between)
-        interval = clipped(value - reach, value + reach)
-    estimate = Estimate(
+        interval = exact_limits(value, joined.effective, confidence_level)
+    return Estimate(
         value=value,
         interval=interval,
-        n=scores.size,
+        n=n,
         method=method,
         confidence_level=confidence_level,
-        status=status,
         se=se,
+        df=df,
     )
-    return estimate, variance, df
 
 
-def post_stratified_shares(
-    human: ArrayLike,
-    verdicts: IntArray,
-    production_counts: ArrayLike,
+def _with_any_time(estimate: Estimate) -> Estimate:
+    """Add the limits of the asymptotic confidence sequence, tightest near `TIGHTEST` labels.
+
+    Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2024), "Time-uniform central limit theory and
+    asymptotic confidence sequences". https://doi.org/10.48550/arXiv.2103.06476
+    """
+    if estimate.value is None or estimate.se is None or estimate.df is None:
+        return estimate
+    if not 0 < estimate.value < 1:
+        return estimate
+    level = estimate.confidence_level
+    squared = (1 - level) ** 2
+    tuned = (-float(special.lambertw(-squared / np.e, -1).real) - 1) / TIGHTEST
+    r = estimate.n * tuned
+    factor = np.sqrt((r + 1) / r * np.log((r + 1) / squared))
+    factor *= two_sided_t(level, estimate.df) / two_sided_z(level)
+    centre = special.logit(estimate.value)
+    reach = factor * estimate.se / (estimate.value * (1 - estimate.value))
+    limits = float(special.expit(centre - reach)), float(special.expit(centre + reach))
+    return replace(estimate, any_time=AnyTime(factor=float(factor), interval=limits))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IfSkipped:
+    """The rate if every skipped trace had no credit, or the most; outer limits of both."""
+
+    lowest: float
+    highest: float
+    lower_limit: float | None
+    upper_limit: float | None
+
+
+def if_skipped(
+    asked: LabelledSample,
+    skipped: BoolArray,
+    production: ProductionSums,
     *,
     strata: Strata,
-    weights: FloatArray | None = None,
-    prior: float = PRIOR,
-    minimum_labels: int = 10,
+    estimand: Estimand = "process",
     confidence_level: float = 0.95,
-) -> tuple[Estimate, ...]:
-    """Estimate the share of each class in production; the values sum to one.
-
-    Within a stratum the class shares have a Dirichlet posterior; the verdict shares of production
-    add their own variance.
+) -> IfSkipped:
+    """Return how far skipped traces could move the rate: nothing is assumed about them.
 
     Parameters
     ----------
-    prior : float, default 0.2
-        Dirichlet parameter of each class in each stratum, for the interval; the value is the plain
-        post-stratified share.
-    minimum_labels : int, default 10
-        A class with fewer labels gets no interval.
-
-    Raises
-    ------
-    ValueError
-        If shapes differ, a row does not sum to one, or `prior` is not positive.
-
-    Notes
-    -----
-    The posterior of a share is a weighted sum of beta variables. Its mean and variance are exact;
-    the interval is that of the beta distribution with these two moments.
-
-    References
-    ----------
-    Gelman et al. (2013), Bayesian Data Analysis, section 3.4.
-    https://doi.org/10.1201/b16018
+    asked : LabelledSample
+        Labelled and skipped traces, with the weights of the draw; classes of skipped ones are not
+        read.
+    skipped : bool array, shape (n,)
+    production, estimand
+        As in `post_stratified`.
+    strata : Strata
+        Those of the rate.
 
     Examples
     --------
-    >>> shares = post_stratified_shares(
-    ...     np.eye(2)[[0] * 9 + [1] + [0] + [1] * 9], np.repeat([0, 1], 10), [800, 200],
-    ...     strata=Strata(groups=(0, 1), merged=()),
+    Of 20 traces 10 succeed, 8 fail and 2 were skipped:
+
+    >>> from calibration.judge_calibration.samples import production_sums_from_counts
+    >>> asked = LabelledSample(
+    ...     human=np.eye(2)[[0] * 10 + [1] * 10], verdicts=np.zeros(20, dtype=int)
     ... )
-    >>> shares[0].value, shares[1].value
-    (0.74, 0.26)
+    >>> found = if_skipped(
+    ...     asked, np.arange(20) >= 18, production_sums_from_counts([100, 0], credit=[1.0, 0.0]),
+    ...     strata=Strata(groups=(0, -1), merged=()),
+    ... )
+    >>> round(found.lowest, 3), round(found.highest, 3)
+    (0.5, 0.6)
     """
-    check_confidence_level(confidence_level)
-    if not prior > 0:
-        raise ValueError(f"prior must be positive, got {prior!r}")
-    shares = validated_human(human)
-    n, n_classes = int(shares.shape[0]), int(shares.shape[1])
-    counts = np.asarray(production_counts, dtype=np.float64)
-    codes = validated_codes(verdicts, n_codes=counts.size, name="verdicts")
-    if strata.n_strata == 0 or n == 0 or counts.sum() == 0:
-        why = "no labelled traces or no verdicts: label a random sample of production"
-        refused = not_estimable(why, method=SHARES_METHOD, confidence_level=confidence_level)
-        return tuple(refused for _ in range(n_classes))
-    weight = validated_weights(weights, n)
-    group = np.array(strata.groups)
-    used = group != UNUSED
-    share = np.bincount(group[used], weights=counts[used], minlength=strata.n_strata)
-    share = share / counts.sum()
-    table = np.zeros((strata.n_strata, n_classes))
-    np.add.at(table, group[codes], shares * weight[:, None])
-    totals = table.sum(axis=1)
-    squares = np.bincount(group[codes], weights=weight**2, minlength=strata.n_strata)
-    given = table / totals[:, None]
-    effective = given * (totals**2 / squares)[:, None] + prior
-    mass = effective.sum(axis=1, keepdims=True)
-    mean_given = effective / mass
-    mean = share @ mean_given
-    variance = share**2 @ (mean_given * (1 - mean_given) / (mass + 1))
-    variance = variance + share @ (mean_given - mean) ** 2 / counts.sum()
-    size = mean * (1 - mean) / variance - 1
-    tails = np.array([(1 - confidence_level) / 2, (1 + confidence_level) / 2])
-    limits = special.betaincinv(mean * size, (1 - mean) * size, tails[:, None])
-    values, labels = share @ given, shares.sum(axis=0)
-    return tuple(
-        _share(values[k], limits[:, k], labels[k], n, minimum_labels, confidence_level)
-        for k in range(n_classes)
+    joined = join(asked, production, estimand=estimand, strata=strata)
+    predicted, kept = predictions(joined, asked, net=True)
+    scores = asked.scores(production.credit)
+    penalty = 0.0 if asked.penalties is None else asked.penalties
+    most = np.maximum(0.0, production.credit.max() - penalty)
+    low, high = (
+        _limited(
+            joined.mean(np.where(skipped, given, scores), predicted, kept),
+            joined,
+            confidence_level,
+        )
+        for given in (0.0, most)
     )
-
-
-def _share(
-    value: float,
-    limits: FloatArray,
-    labels: float,
-    n: int,
-    minimum_labels: int,
-    confidence_level: float,
-) -> Estimate:
-    enough = labels >= minimum_labels
-    # The prior moves the posterior off a share of exactly 0 or 1; the value stays inside.
-    interval = min(float(limits[0]), float(value)), max(float(limits[1]), float(value))
-    return Estimate(
-        value=float(value),
-        interval=interval if enough else None,
-        n=n,
-        method=SHARES_METHOD,
-        confidence_level=confidence_level,
-        status=OK if enough else f"no interval: fewer than {minimum_labels} labels of this class",
+    return IfSkipped(
+        lowest=low.value or 0.0,
+        highest=high.value or 0.0,
+        lower_limit=None if low.interval is None else low.interval[0],
+        upper_limit=None if high.interval is None else high.interval[1],
     )
-
-
-def clustered_shares(
-    human: ArrayLike,
-    verdicts: IntArray,
-    production_counts: ArrayLike,
-    *,
-    clusters: NDArray[np.generic],
-    weights: FloatArray | None = None,
-    verdict_values: FloatArray | None = None,
-    minimum_labels: int = 10,
-    confidence_level: float = 0.95,
-) -> tuple[Estimate, ...]:
-    """Estimate the share of each class when tasks repeat among the labelled traces.
-
-    Each class is a score of 0 or 1 in `post_stratified`, with its standard error from task totals;
-    the Dirichlet posterior would take repeated trials for independent. Errors are those of
-    `post_stratified`.
-    """
-    estimates = (
-        post_stratified(
-            column,
-            verdicts,
-            production_counts,
-            verdict_values=verdict_values,
-            weights=weights,
-            clusters=clusters,
-            confidence_level=confidence_level,
-        ).estimate
-        for column in validated_human(human).T
-    )
-    return with_enough_labels(estimates, np.asarray(human, dtype=np.float64), minimum_labels)
 
 
 def class_shares(
     labelled: LabelledSample,
-    production_counts: ArrayLike,
+    production: ProductionSums,
     *,
-    strata: Strata,
-    verdict_values: FloatArray,
+    estimand: Estimand = "process",
+    minimum_labels: int = 5,
     confidence_level: float = 0.95,
 ) -> tuple[Estimate, ...]:
-    """Estimate class shares: `clustered_shares` if tasks repeat, else `post_stratified_shares`."""
-    if cluster_indices(labelled.clusters, labelled.verdicts.size) is None:
-        return post_stratified_shares(
-            labelled.human,
-            labelled.verdicts,
-            production_counts,
-            strata=strata,
-            weights=labelled.weights,
-            confidence_level=confidence_level,
-        )
-    return clustered_shares(
-        labelled.human,
-        labelled.verdicts,
-        production_counts,
-        clusters=np.asarray(labelled.clusters),
-        weights=labelled.weights,
-        verdict_values=verdict_values,
+    """Estimate the share of each class in production; the values sum to one.
+
+    Each class is a score of 0 or 1 in `post_stratified`, with no prediction and the same strata, so
+    that credit x shares is the rate without cost. Parameters and errors are those of
+    `post_stratified`. Limits are the exact binomial ones at the effective number of labels,
+    p (1 - p) / variance, shrunk because the variance is itself estimated; they exist for a class
+    that no label has. No interval below 5 labelled tasks that repeat.
+
+    References
+    ----------
+    Korn and Graubard (1998), Survey Methodology 24, 193-201.
+
+    Examples
+    --------
+    >>> from calibration.judge_calibration.samples import production_sums_from_counts
+    >>> labelled = LabelledSample(
+    ...     human=np.eye(2)[[0] * 9 + [1] + [0] + [1] * 9], verdicts=np.repeat([0, 1], 10)
+    ... )
+    >>> production = production_sums_from_counts([800, 200], credit=[1.0, 0.0])
+    >>> [share.value for share in class_shares(labelled, production)]
+    [0.74, 0.26]
+    """
+    check_confidence_level(confidence_level)
+    human = validated_human(labelled.human)
+    n, n_classes = int(human.shape[0]), int(human.shape[1])
+    if n < 2 or production.n == 0:
+        why = "no labelled traces or no verdicts: label a random sample of production"
+        refused = not_estimable(why, method=SHARES_METHOD, confidence_level=confidence_level)
+        return (refused,) * n_classes
+    joined = join(labelled, production, estimand=estimand, minimum_labels=minimum_labels)
+    return tuple(
+        _limited_share(joined.mean(column), joined, confidence_level) for column in human.T
+    )
+
+
+def _limited_share(found: Residual, joined: Joined, confidence_level: float) -> Estimate:
+    """Return a share with exact limits at the effective number of labels."""
+    value, interval, status = min(1.0, max(0.0, found.value)), None, OK
+    n = joined.stratum.size
+    if joined.task is not None and joined.units < MINIMUM_UNITS:
+        status = f"no interval: {joined.units} tasks, at least {MINIMUM_UNITS} are needed"
+    else:
+        effective = joined.effective
+        if 0 < value < 1 and found.variance > NO_VARIANCE:
+            known, estimated = (two_sided_t(confidence_level, df) for df in (n - 1, found.df))
+            effective = value * (1 - value) / found.variance * (known / estimated) ** 2
+        interval = exact_limits(value, effective, confidence_level)
+    return Estimate(
+        value=value,
+        interval=interval,
+        n=n,
+        method=SHARES_METHOD,
         confidence_level=confidence_level,
+        status=status,
+        se=None if interval is None else found.se,
+        df=None if interval is None else found.df,
     )
 
 
@@ -508,6 +754,7 @@ def bootstrap_post_stratified(
     *,
     strata: Strata,
     rng: np.random.Generator,
+    promised: tuple[FloatArray, FloatArray] | None = None,
     weights: FloatArray | None = None,
     clusters: NDArray[np.generic] | None = None,
     n_resamples: int = 2_000,
@@ -518,10 +765,12 @@ def bootstrap_post_stratified(
     Each resample draws the labelled traces (whole tasks when they repeat) and the verdicts of
     production anew, and keeps `strata`.
 
-    `columns`, shape (n, n_columns), are values of the labelled traces in [0, 1], for instance
-    scores and class shares. Intervals are percentiles; a column without variation within the strata
-    has none, since no resample varies either. ValueError if shapes differ or a weight is not
-    positive.
+    `columns`, shape (n, n_columns), are values of the labelled traces, for instance scores and
+    class shares. With `promised`, mean and variance by stratum of what verdicts and costs promise
+    for the runs of production, the first column holds residuals, and the means of the promises are
+    drawn by the normal approximation. Intervals are percentiles; a column without variation within
+    the strata has none, since no resample varies either. ValueError if shapes differ or a weight is
+    not positive.
 
     Notes
     -----
@@ -570,10 +819,15 @@ def bootstrap_post_stratified(
     drawn = _stratum_means(sums.reshape(n_resamples, *parts.shape[1:]))
     shares = rng.multinomial(round(counts.sum()), share / share.sum(), size=n_resamples)
     resampled = np.einsum("dg,dgc->dc", shares / counts.sum(), drawn)
+    if promised is not None:
+        mean, variance = promised
+        means[0] += float(share @ mean / share.sum())
+        spread = np.sqrt(variance / np.maximum(1, shares)) * rng.standard_normal(shares.shape)
+        resampled[:, 0] += ((mean + spread) * shares).sum(axis=1) / counts.sum()
     within = values - seen[group[codes]]
     varies = (np.abs(within) > 1e-12).any(axis=0).tolist()
     status = OK
-    if clusters is not None and times.sum() < MINIMUM_UNITS:
+    if cluster_indices(clusters, n) is not None and times.sum() < MINIMUM_UNITS:
         status = f"no interval: {times.sum():g} tasks, at least {MINIMUM_UNITS} are needed"
     return tuple(
         percentile_estimate(

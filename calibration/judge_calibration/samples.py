@@ -1,18 +1,20 @@
-"""Labelled samples, production sums per verdict, and the confusion matrix of a judge."""
+"""Labelled samples and production: their sums, the confusion of a judge, and their composition."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
-from calibration.statistics.contingency import quality_against_key
+from calibration.statistics.contingency import holm, quality_against_key
 from calibration.statistics.estimate import (
     BoolArray,
     Estimate,
     FloatArray,
     IntArray,
+    cluster_indices,
     not_estimable,
     validated_codes,
     validated_weights,
@@ -20,7 +22,7 @@ from calibration.statistics.estimate import (
 
 NO_LABELS = "no labelled traces with a verdict: label some"
 
-# A class with fewer labels gets no interval for its own share.
+# With fewer labels of a class, estimators by the normal approximation give its share no interval.
 CLASS_LABELS_MIN = 10
 
 # Fewest labels of a probability sample for a rate from them.
@@ -36,6 +38,17 @@ ESTIMATORS = (
     "human_only",
     "judge_raw",
 )
+
+
+# Adjusted p-value below which a column is warned of.
+WARNED = 0.01
+
+# A level of at least this share of production, none of which was asked about, is refused if a
+# random sample would miss it with a smaller probability than this.
+SHARE_MISSED, CHANCE_MISSED = 0.05, 1e-4
+
+# Levels with fewer expected traces are pooled.
+EXPECTED_MIN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,9 +149,25 @@ def confusion_from_table(table: ArrayLike) -> Confusion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ProductionSums:
-    """Sufficient statistics of verdicts and penalties in production.
+class ProductionRuns:
+    """Judged production runs, equal ones together.
 
+    `verdicts`, `penalties` : shape (n_rows,); penalties are 0 without costs.
+    `times` : number of equal runs in each row.
+    `tasks` : task of each row; None where none is known to repeat.
+    """
+
+    verdicts: IntArray
+    penalties: FloatArray
+    times: FloatArray
+    tasks: NDArray[np.generic] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProductionSums:
+    """Verdicts and penalties of production, and their sufficient statistics.
+
+    `runs` : the runs themselves.
     `credit` : of each class, shape (n_classes,).
     `levels` : the distinct credits s above zero. The score of a trace with penalty p is one of
     f_s(p) = max(0, s - p), or 0.
@@ -149,6 +178,7 @@ class ProductionSums:
     traces.
     """
 
+    runs: ProductionRuns
     credit: FloatArray
     levels: FloatArray
     counts: FloatArray
@@ -191,11 +221,12 @@ def production_sums(
     *,
     credit: ArrayLike,
     n_verdicts: int,
+    tasks: NDArray[np.generic] | None = None,
 ) -> ProductionSums:
     """Return the sums per verdict of judged production traces, the labelled ones included.
 
     `penalties` in [0, 1] are per trace, None for scores without cost (gross); `credit` is per
-    class.
+    class; `tasks` names the task of each trace, None where no task repeats.
 
     ValueError if shapes differ, a code is out of range, or a penalty is outside [0, 1].
 
@@ -211,8 +242,19 @@ def production_sums(
     if n_verdicts < credits.size:
         raise ValueError(f"n_verdicts must be at least {credits.size}, got {n_verdicts!r}")
     codes = validated_codes(verdicts, n_codes=n_verdicts, name="verdicts")
+    if cluster_indices(tasks, codes.size) is None:
+        tasks = None
     if penalties is None:
-        return production_sums_from_counts(np.bincount(codes, minlength=n_verdicts), credit=credits)
+        found = production_sums_from_counts(
+            np.bincount(codes, minlength=n_verdicts), credit=credits
+        )
+        if tasks is None:
+            return found
+        alone = np.ones(codes.size)
+        runs = ProductionRuns(
+            verdicts=codes, penalties=np.zeros(codes.size), times=alone, tasks=tasks
+        )
+        return replace(found, runs=runs)
     penalty = np.asarray(penalties, dtype=np.float64)
     if penalty.shape != codes.shape:
         raise ValueError(f"penalties must have shape {codes.shape!r}, got {penalty.shape!r}")
@@ -228,6 +270,9 @@ def production_sums(
         products[:, :, k] = kept @ kept.T
     of_class = sums[:, : credits.size]
     return ProductionSums(
+        runs=ProductionRuns(
+            verdicts=codes, penalties=penalty, times=np.ones(codes.size), tasks=tasks
+        ),
         credit=credits,
         levels=levels,
         counts=counts.astype(np.float64),
@@ -257,7 +302,11 @@ def production_sums_from_counts(counts: ArrayLike, *, credit: ArrayLike) -> Prod
     if not (np.isfinite(array).all() and array.min() >= 0):
         raise ValueError(f"counts must not be negative, got {array.min()!r}")
     levels = np.unique(credits[credits > 0])
+    occurring = np.flatnonzero(array)
     return ProductionSums(
+        runs=ProductionRuns(
+            verdicts=occurring, penalties=np.zeros(occurring.size), times=array[occurring]
+        ),
         credit=credits,
         levels=levels,
         counts=array,
@@ -485,3 +534,118 @@ def right_inverse(rates: FloatArray) -> FloatArray:
     scaled = np.divide(rates, mix, out=np.zeros_like(rates), where=mix > 0)
     found = np.linalg.solve(scaled @ np.swapaxes(rates, -1, -2), scaled)
     return np.swapaxes(found, -1, -2).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composition:
+    """Tests that the traces asked about are a random part of production, by column.
+
+    `p`, `p_holm` : p-value of each column with two levels or more, and adjusted for their number.
+    `warned` : columns with an adjusted p-value below .01.
+    `refused` : levels that a random sample would hold, each with its column.
+    `checked` : false where the draw was uneven, and nothing can be told from such tests.
+    """
+
+    p: Mapping[str, float] = field(default_factory=dict)
+    p_holm: Mapping[str, float] = field(default_factory=dict)
+    warned: tuple[str, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
+    checked: bool = True
+
+
+def composition(columns: Mapping[str, NDArray[np.str_]], asked: BoolArray) -> Composition:
+    """Test each column for a difference between traces asked about and the others.
+
+    Two levels: Fisher's exact test. More: levels with fewer than 5 expected traces in the smaller
+    of the two groups are pooled, smallest first, then Pearson's chi-square.
+
+    Parameters
+    ----------
+    columns : mapping of str to array, shape (n_traces,)
+        Levels by column, for instance the agent of each trace.
+    asked : bool array, shape (n_traces,)
+        Traces that were labelled or skipped; the draw gave all the same chance.
+
+    References
+    ----------
+    Fisher (1922), J. R. Stat. Soc. 85. https://doi.org/10.2307/2340521
+    Holm (1979), Scand. J. Stat. 6: adjusted p-values. https://www.jstor.org/stable/4615733
+
+    Examples
+    --------
+    All three traces asked about are of agent a, as 1 of the 20 choices of three of six would be,
+    and 1 would all be of b:
+
+    >>> agents = np.array(["a", "a", "a", "b", "b", "b"])
+    >>> found = composition({"agent": agents}, np.arange(6) < 3)
+    >>> round(found.p["agent"], 9), found.warned, found.refused
+    (0.1, (), ())
+    """
+    p: dict[str, float] = {}
+    refused: list[tuple[str, str]] = []
+    for name, levels in columns.items():
+        names, level = np.unique(levels, return_inverse=True)
+        if names.size < 2:
+            continue
+        table = np.column_stack([
+            np.bincount(level, weights=part, minlength=names.size) for part in (asked, ~asked)
+        ])  # fmt: skip
+        found = _p_value(table.astype(np.float64))
+        if found is not None:
+            p[name] = found
+        total, n = table.sum(axis=1), float(asked.sum())
+        missed = (table[:, 0] == 0) & (total >= SHARE_MISSED * asked.size)
+        for k in np.flatnonzero(missed).tolist():
+            if _chance_missed(float(total[k]), n, asked.size) < CHANCE_MISSED:
+                refused.append((name, str(names[k])))
+    adjusted = holm(p)
+    return Composition(
+        p=p,
+        p_holm=adjusted,
+        warned=tuple(name for name, value in adjusted.items() if value < WARNED),
+        refused=tuple(refused),
+    )
+
+
+def _p_value(table: FloatArray) -> float | None:
+    """Return the p-value of levels x (asked, others); None if one group is empty."""
+    groups = table.sum(axis=0)
+    if groups.min() == 0:
+        return None
+    if len(table) == 2:
+        return _fisher(table)
+    least = float(groups.min() / groups.sum())
+    rows = list(table)
+    while len(rows) > 1 and min(row.sum() for row in rows) * least < EXPECTED_MIN:
+        rows.sort(key=lambda row: float(row.sum()))
+        rows = [rows[0] + rows[1], *rows[2:]]
+    if len(rows) < 2:
+        return None
+    pooled = np.array(rows)
+    expected = pooled.sum(axis=1, keepdims=True) * groups / groups.sum()
+    statistic = float(((pooled - expected) ** 2 / expected).sum())
+    return float(special.chdtrc(len(rows) - 1, statistic))
+
+
+def _log_choose(n: FloatArray | float, k: FloatArray | float) -> FloatArray:
+    return np.asarray(special.gammaln(np.add(n, 1)) - special.gammaln(np.add(k, 1))
+        - special.gammaln(np.subtract(n, k) + 1), dtype=np.float64)  # fmt: skip
+
+
+def _fisher(table: FloatArray) -> float:
+    """Return the sum of the probabilities of all tables no likelier than the given one."""
+    first, second = table.sum(axis=1).tolist()
+    n = float(table[:, 0].sum())
+    inside = np.arange(max(0.0, n - second), min(first, n) + 1)
+    log = _log_choose(first, inside) + _log_choose(second, n - inside)
+    log -= _log_choose(first + second, n)
+    own = log[int(table[0, 0] - inside[0])]
+    # Tables of equal probability differ by rounding.
+    return min(1.0, float(np.exp(log[log <= own + 1e-7]).sum()))
+
+
+def _chance_missed(level: float, n: float, whole: float) -> float:
+    """Return the probability that n of the whole, drawn at random, hold none of a level."""
+    if n > whole - level:
+        return 0.0
+    return float(np.exp(_log_choose(whole - level, n) - _log_choose(whole, n)))

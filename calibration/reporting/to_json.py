@@ -81,6 +81,7 @@ from calibration.gates.evaluate import GateResult
 from calibration.gates.gate_file import GateFile
 from calibration.judge_calibration.bias import NodeQuality, OrdinalAgreement
 from calibration.judge_calibration.groups import GroupComparison
+from calibration.judge_calibration.reviewer_error import TwoPhase
 from calibration.statistics.contingency import ClassAgainstKey
 from calibration.statistics.estimate import Estimate
 from calibration.statistics.means import MeanAgainstZero
@@ -433,7 +434,7 @@ NAMES: dict[type, Callable[[Any], Names]] = {
 _THREE = "krippendorff_alpha=alpha gwet_ac=ac1 percent_agreement"
 
 SHAPES: dict[type, tuple[Entry, ...]] = {
-    Estimate: ("value interval se n method confidence_level status",),
+    Estimate: ("value interval se df n method confidence_level status any_time",),
     MeanAgainstZero: ("*estimate p_value",),
     # Agreement
     AgreementAnalysis: (
@@ -538,7 +539,7 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         (DRIFT, lambda of: of.drift or _why_not(of, DRIFT), JudgeDrift | Json | None),
     ),
     JudgeCalibration: (
-        "*provenance.named design classes credit n_labels=calibration.n_labels "
+        "*provenance.named design estimand classes credit n_labels=calibration.n_labels "
         "n_production=calibration.n_production headline=calibration.headline "
         "estimates=calibration.estimates[].net estimates_gross=calibration.estimates[].gross "
         "class_shares=calibration.class_shares[][@classes] judge.kappa=calibration.judge.kappa "
@@ -547,9 +548,11 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "confusion.rows_human=classes confusion.columns_verdict=verdict_names "
         "confusion.counts=calibration.confusion.table human",
         ("disagreements", lambda of: list(map(_differing, of.disagreements)), list[Json]),
-        "without_reviewer skipped if_skipped refusals=calibration.refusals "
-        "warnings=calibration.warnings notes set_aside seed fingerprint",
+        "without_reviewer composition two_phase skipped skips=if_skipped "
+        "refusals=calibration.refusals warnings=calibration.warnings notes set_aside seed "
+        "fingerprint",
     ),
+    TwoPhase: ("*estimate first_phase=first correction overlap",),
     OrdinalAgreement: ("exact within_one within_one_by_chance quadratic_kappa=kappa bias",),
     NodeQuality: (
         "accuracy yes_recall yes_precision no_recall no_precision "

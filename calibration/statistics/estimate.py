@@ -12,6 +12,17 @@ OK = "ok"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnyTime:
+    """Limits that hold at every look while labels come in.
+
+    `factor` x standard error is their distance from the value, on the logit scale.
+    """
+
+    factor: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """One estimated number.
 
@@ -31,6 +42,10 @@ class Estimate:
         ``"ok"``, ``"provisional: ..."``, or ``"not_estimable: <why, and what would help>"``.
     se : float or None
         Standard error on the scale of `value`, where the method has one.
+    df : float or None
+        Degrees of freedom of a t interval.
+    any_time : AnyTime or None
+        Limits that hold at every look, where the method has them.
 
     Examples
     --------
@@ -47,6 +62,8 @@ class Estimate:
     confidence_level: float = 0.95
     status: str = OK
     se: float | None = None
+    df: float | None = None
+    any_time: AnyTime | None = None
 
     @property
     def ok(self) -> bool:

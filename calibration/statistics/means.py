@@ -6,7 +6,7 @@ repeat. Values are independent, or independent between clusters when those are g
 shapes differ, a weight is not positive and finite, or a value is outside its range.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, sqrt
 
 import numpy as np
@@ -264,6 +264,7 @@ def human_only(
     *,
     weights: FloatArray | None = None,
     clusters: NDArray[np.generic] | None = None,
+    population: int | None = None,
     confidence_level: float = 0.95,
 ) -> Estimate:
     """Estimate ASR from the labelled traces alone, without the judge.
@@ -277,6 +278,10 @@ def human_only(
     scores : float array, shape (n,)
         Score of each labelled trace in [0, 1], with its own cost.
     weights, clusters : array, shape (n,), optional
+    population : int, optional
+        Number of runs that the traces were drawn from, one by one, where the mean of these runs is
+        asked and not that of runs like them: the variance is 1 - n / population of that, and tasks
+        play no part.
 
     Examples
     --------
@@ -293,7 +298,9 @@ def human_only(
     if n < 2:
         why = f"{n} labelled traces: at least two are needed"
         return not_estimable(why, method=method, n=n, confidence_level=confidence_level)
-    mean = hajek_mean(array, weights=weights, clusters=clusters)
+    mean = hajek_mean(array, weights=weights, clusters=None if population else clusters)
+    if population is not None:
+        mean = replace(mean, variance=mean.variance * max(0.0, 1 - n / population))
     se: float | None = None
     interval: tuple[float, float] | None = None
     if mean.clustered:
@@ -316,6 +323,7 @@ def human_only(
         confidence_level=confidence_level,
         status=status,
         se=se,
+        df=None if se is None else mean.units - 1.0,
     )
 
 

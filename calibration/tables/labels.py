@@ -72,6 +72,7 @@ class VerdictRow:
     reason: str | None
     grade: int | None
     evidence: tuple[Evidence, ...]
+    task: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,10 +180,10 @@ def _check_against(before: Sequence[LabelRow], label: LabelRow) -> None:
 def verdict_rows(source: Source, *, required: Sequence[str] = ()) -> Iterator[VerdictRow]:
     """Yield the rows of a table of verdicts.
 
-    Columns: trace_id, outcome; optional workflow, cost_usd, units, started_at, judge, agent, model,
-    steps, response_chars, reason, grade (1 to 5), evidence_step, evidence_quote, and sample: 0 or
-    empty for the first verdict on a trace, 1 and up for further ones. `required` ones must not be
-    empty.
+    Columns: trace_id, outcome; optional workflow, task, cost_usd, units, started_at, judge, agent,
+    model, steps, response_chars, reason, grade (1 to 5), evidence_step, evidence_quote, and sample:
+    0 or empty for the first verdict on a trace, 1 and up for further ones. `required` ones must not
+    be empty.
     """
     for line, row in _with_outcome(source, required):
         with located(place_of(source), line):
@@ -208,6 +209,7 @@ def _verdict(line: int, row: Row) -> VerdictRow:
         reason=cell_words(row, "reason"),
         grade=cell_whole(row, "grade", minimum=GRADES[0], maximum=GRADES[-1]),
         evidence=cell_evidence(row),
+        task=cell_text(row.get("task")),
     )
 
 

@@ -155,12 +155,12 @@ def test_clusters_widen_the_interval_and_move_no_value(write: Write) -> None:
     for name in ("post_stratified", "human_only"):
         alone, kept = (r.calibration.estimates[name].net for r in (plain, clusters))
         assert kept.value == pytest.approx(alone.value)
-        assert "cluster" in kept.method
+        assert kept.method != alone.method
         assert known(kept.half_width) > known(alone.half_width)
         assert one_each.calibration.estimates[name].net == alone
     assert clusters.alpha.value == pytest.approx(plain.alpha.value)
     assert (clusters.alpha.n, plain.alpha.n) == (10, 50)
-    said = [any("no cluster" in note for note in result.notes) for result in (plain, clusters)]
+    said = [any("no task" in note for note in result.notes) for result in (plain, clusters)]
     assert said == [True, False]
 
 
@@ -175,7 +175,9 @@ def test_skipped_traces_are_stood_for_and_counted(write: Write) -> None:
     assert known(result.human).skipped_by_verdict == {"pass": 15}
     net = result.calibration.estimates["post_stratified"].net
     assert net.value == pytest.approx(20 / 60)  # not 20/25 of the 40 with verdict pass
-    assert result.if_skipped == pytest.approx((0.75 * 20 / 60, 0.75 * 20 / 60 + 15 / 60))
+    # All fifteen fail, or all pass: 20 or 35 of the 40 with verdict pass.
+    moved = known(result.if_skipped)
+    assert (moved.lowest, moved.highest) == pytest.approx((20 / 60, 35 / 60))
 
 
 def test_a_skipped_trace_is_stood_for_by_its_own_weight(write: Write) -> None:
@@ -300,7 +302,7 @@ def test_labels_of_one_class_allow_its_recall_and_no_rate() -> None:
         assert failure.recall.interval == pytest.approx((12 / (12 + 1.959964**2), 1.0), abs=1e-6)
         assert failure.precision.value is success.recall.value is None
         assert calibration.judge.accuracy.value is None
-        assert [w.code for w in calibration.warnings] == ["chosen_by_verdict"]
+        assert "chosen_by_verdict" in {w.code for w in calibration.warnings}
         assert len(result.set_aside) == 2
 
 
@@ -325,8 +327,10 @@ def test_a_reference_of_something_else_is_refused(write: Write, column: str, cod
     assert found.headline is None
     (why,) = {n.why for n in found.refusals if n.code == code}
     assert "new (60.0 %)" in why
-    sampled = of_lines(write, labels, said, "production", more=("", f",{column}"))
-    assert sampled.calibration.headline == "post_stratified"
+    sampled = of_lines(write, labels, said, "production", more=("", f",{column}")).calibration
+    assert {n.code for n in sampled.refusals if n.estimator == "post_stratified"} == {
+        "not_a_sample"
+    }
 
 
 def test_another_period_is_a_warning(write: Write) -> None:

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from scipy import stats
 
@@ -10,6 +11,7 @@ from calibration.analyses.judge.calibration import analyse_judge
 from calibration.analyses.success_rate.from_store import rates_of_store, report_on_store
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import drawn_ids, ids, known
+from tests.judge_calibration.test_golden_peers import on_logit_scale
 
 N, N_DRAWN = 60, 30
 
@@ -24,11 +26,12 @@ def test_the_corrected_rate_is_the_one_worked_out_by_hand(new_world: NewWorld) -
     # verdict partial_minus, 10:       2 partial_plus, one without a cost   score 0.4
     #                                  8 partial_minus at 3.00   score 0 (floor, not -1)
     #
-    # Stratum means  m1 = (10 + 2.5) / 20 = 0.625    m2 = 0.8 / 10 = 0.08
-    # Corrected      45/60 x 0.625 + 15/60 x 0.08 = 0.46875 + 0.02 = 0.48875
+    # Promised       45 complete, 5 of them at half score: (40 + 2.5) / 60 = 0.708333...
+    # Score less it  d1 = -5 / 20 = -0.25    d2 = 0.8 / 10 = 0.08
+    # Corrected      0.708333... - 45/60 x 0.25 + 15/60 x 0.08 = 0.540833...
     # Gross          45/60 x 15/20 + 15/60 x 0.08 = 0.5625 + 0.02 = 0.5825
     # Human only     (12.5 + 0.8) / 30 = 0.443333...
-    # Raw            45 complete, 5 of them at half score: (40 + 2.5) / 60 = 0.708333...
+    # Raw            what is promised
     drawn, rest = drawn_ids(N, N_DRAWN), sorted(set(ids(N)) - set(drawn_ids(N, N_DRAWN)))
     said = dict.fromkeys([*drawn[:20], *rest[:25]], "complete")
     said |= dict.fromkeys([*drawn[20:], *rest[25:]], "partial_minus")
@@ -44,7 +47,8 @@ def test_the_corrected_rate_is_the_one_worked_out_by_hand(new_world: NewWorld) -
     world.judge(said)
 
     result = rates_of_store(world.store)
-    assert result.corrected.value == pytest.approx(0.48875, abs=1e-12)
+    theta = 42.5 / 60 - 0.1875 + 0.02
+    assert result.corrected.value == pytest.approx(theta, abs=1e-12)
     assert result.corrected_gross.value == pytest.approx(0.5825, abs=1e-12)
     assert result.human.asr.value == pytest.approx(13.3 / 30, abs=1e-12)
     assert known(result.raw).interval is None
@@ -56,24 +60,26 @@ def test_the_corrected_rate_is_the_one_worked_out_by_hand(new_world: NewWorld) -
     assert shares == pytest.approx([0.5625, 0.05, 0.75 * 0.25 + 0.25 * 0.8, 0, 0], abs=0.02)
 
     # Standard error: n_k v_k are the sums of squares within the strata,
-    #   stratum 1: 10 x .375^2 + 5 x .125^2 + 5 x .625^2 = 3.4375
+    #   stratum 1: 15 x .25^2 + 5 x .75^2 = 3.75
     #   stratum 2: 2 x .32^2 + 8 x .08^2 = 0.256
-    #   V_w = 3.6935 / (30 - 2); variance of a mean: (n_k v_k + V_w) / n_k^2; plus the variance
-    #   of the verdict shares over 60 traces. Degrees of freedom: Satterthwaite.
-    pooled = (3.4375 + 0.256) / 28
-    parts = [0.75**2 * (3.4375 + pooled) / 20**2, 0.25**2 * (0.256 + pooled) / 10**2]
-    between = (0.75 * (0.625 - 0.48875) ** 2 + 0.25 * (0.08 - 0.48875) ** 2) / 60
+    #   V_w = 4.006 / (30 - 2); variance of a mean: (n_k v_k + V_w) / n_k^2; plus the variance of
+    #   promise and d over 60 traces: 40 at .75, 5 at .25, 15 at .08. Satterthwaite's df.
+    pooled = (3.75 + 0.256) / 28
+    parts = [0.75**2 * (3.75 + pooled) / 20**2, 0.25**2 * (0.256 + pooled) / 10**2]
+    of_runs = np.repeat([0.75, 0.25, 0.08], [40, 5, 15])
+    between = ((of_runs - theta) ** 2).sum() / 60**2
     se = math.sqrt(sum(parts) + between)
     df = sum(parts) ** 2 / (parts[0] ** 2 / 19 + parts[1] ** 2 / 9)
     reach = stats.t.ppf(0.975, df) * se
     assert result.corrected.se == pytest.approx(se, rel=1e-9)
-    assert result.corrected.interval == pytest.approx((0.48875 - reach, 0.48875 + reach), rel=1e-9)
+    limits = on_logit_scale([theta, theta - reach, theta + reach])[1:]
+    assert result.corrected.interval == pytest.approx(limits, rel=1e-9)
 
-    # At partial credit 0.3 the second stratum has the mean .06; at 0.5 it has .1.
+    # At partial credit 0.3 the second d is .06; at 0.5 it is .1.
     report = report_on_store(world.store)
     others = {row.name: row.asr.value for row in report.sensitivity}
-    assert others["corrected, partial credit 0.3"] == pytest.approx(0.46875 + 0.25 * 0.06)
-    assert others["corrected, partial credit 0.5"] == pytest.approx(0.46875 + 0.25 * 0.1)
+    assert others["corrected, partial credit 0.3"] == pytest.approx(theta - 0.25 * 0.02)
+    assert others["corrected, partial credit 0.5"] == pytest.approx(theta + 0.25 * 0.02)
     assert others["human-only, partial credit 0.3"] == pytest.approx((12.5 + 0.6) / 30)
 
     # 59 costs: 46 at 0.5, 5 at 1.5, 8 at 3; the missing one is no zero.

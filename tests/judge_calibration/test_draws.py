@@ -10,16 +10,13 @@ from calibration.judge_calibration.confusion_inversion import (
     draw_posterior,
     invert,
 )
-from calibration.judge_calibration.post_stratification import (
-    Strata,
-    bootstrap_post_stratified,
-    post_stratified,
-)
+from calibration.judge_calibration.post_stratification import Strata, bootstrap_post_stratified
 from calibration.judge_calibration.samples import (
     ProductionSums,
     production_sums,
     production_sums_from_counts,
 )
+from tests.judge_calibration.test_estimators import stratified
 
 CREDIT = [1.0, 0.4, 0.0]
 TABLE = np.array([[40, 5, 3, 2], [4, 30, 5, 1], [2, 4, 50, 4]])
@@ -154,7 +151,7 @@ def test_bootstrap_of_post_stratification_agrees_with_the_closed_form() -> None:
     scores = np.clip(np.array([0.9, 0.4, 0.1])[verdicts] + draw.normal(0, 0.2, 600), 0, 1)
     counts, weights = [6000, 3000, 1000], draw.choice([1.0, 2.0], 600)
     for settings in ({}, {"weights": weights}, {"clusters": np.arange(600) // 3}):
-        closed = post_stratified(scores, verdicts, counts, **settings)
+        closed = stratified(scores, verdicts, counts, **settings)
         (found,) = bootstrap_post_stratified(
             scores[:, None], verdicts, counts, strata=closed.strata, rng=rng(), **settings
         )

@@ -1,13 +1,10 @@
 import numpy as np
 import pytest
 
-from calibration.judge_calibration.post_stratification import (
-    Strata,
-    effective_gain,
-    post_stratified,
-)
+from calibration.judge_calibration.post_stratification import Strata, effective_gain
 from calibration.statistics.means import human_only
 from tests.agreement.tables import jackknife_se
+from tests.judge_calibration.test_estimators import stratified
 
 TWO = Strata(groups=(0, 1), merged=())
 SCORES = np.array([1.0] * 36 + [0.0] * 4 + [1.0] * 6 + [0.0] * 34)
@@ -16,14 +13,14 @@ VERDICTS = np.repeat([0, 1], 40)
 
 def test_the_gain_is_the_ratio_of_the_two_variances() -> None:
     gain = effective_gain(SCORES, VERDICTS, strata=TWO)
-    stratified = post_stratified(SCORES, VERDICTS, [4_000_000, 4_000_000])
+    found = stratified(SCORES, VERDICTS, [4_000_000, 4_000_000])
     human = human_only(SCORES)
     assert human.se is not None
-    assert stratified.estimate.se is not None
+    assert found.estimate.se is not None
     # The stratified error pools the variance for a floor, so the two agree to a few percent.
-    ratio = (human.se / stratified.estimate.se) ** 2
+    ratio = (human.se / found.estimate.se) ** 2
     assert gain.multiplier.value == pytest.approx(ratio, rel=0.05)
-    assert gain.r_squared == pytest.approx(stratified.r_squared, abs=0.02)
+    assert gain.r_squared == pytest.approx(found.r_squared, abs=0.02)
 
 
 def test_the_jackknife_is_what_leaving_each_trace_out_gives() -> None:

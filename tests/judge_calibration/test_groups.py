@@ -122,18 +122,16 @@ def test_the_variance_is_the_derivative_of_the_difference_with_cost() -> None:
 def test_a_group_with_fifty_labels_of_two_verdicts_stands_on_its_own() -> None:
     one = labelled("a", 27, 3, (600, 400))
     found = estimate_group(one, SHARED)
-    scores, verdicts = one.labelled.scores(one.production.credit), one.labelled.verdicts
-    direct = post_stratified(scores, verdicts, [600, 400], verdict_values=np.array([1, 0]))
     assert found.kind == "direct"
-    assert found.estimate == direct.estimate
+    assert found.estimate == post_stratified(one.labelled, one.production).estimate
     assert found.estimate.value == pytest.approx(0.6 * 0.9 + 0.4 * 0.15)
     assert [share.value for share in found.shares] == pytest.approx([0.6, 0.4])
     # The same labels from a reference set say nothing about the mix of the group.
     assert estimate_group(one, replace(SHARED, design="reference")).kind == "synthetic"
-    fewer = group("a", one.production, scores[:49], verdicts[:49])
-    assert not is_direct(fewer, design="production")
-    alike = group("a", one.production, scores, np.zeros(50))
-    assert not is_direct(alike, design="production")
+    fewer = one.labelled.where(np.arange(50) < 49)
+    alike = replace(one.labelled, verdicts=np.zeros(50, dtype=np.int64))
+    for labels in (fewer, alike):
+        assert not is_direct(replace(one, labelled=labels), design="production")
 
 
 def test_a_direct_difference_combines_the_limits() -> None:
@@ -173,7 +171,7 @@ def test_a_judge_that_is_too_weak_gives_no_synthetic_figure() -> None:
     own = replace(one, labelled=one.labelled.where(np.arange(50) % 5 < 3))
     assert estimate_group(own, SHARED).kind == "synthetic"
     assert estimate_group(own, weak).kind == "direct"
-    assert estimate_group(own, weak).estimate.method == "post-stratified by verdict, t"
+    assert estimate_group(own, weak).estimate.method == "post-stratified residual, logit t"
     empty = compare_groups(binary("a", 0, 0), binary("b", 4, 6), SHARED).difference
     assert empty.status.startswith("not_estimable: no production verdicts")
 

@@ -107,6 +107,6 @@ def test_calibrations_that_do_not_belong_together_are_refused() -> None:
     other = both(seed=1)[0]
     with pytest.raises(ValueError, match="must be of one production"):
         transport_gap(other, by_production)
-    without = replace(by_production.post_stratification, variance_labels=None, df=None)
+    without = replace(by_production.post_stratification, variance_labels=None)
     gap = transport_gap(by_reference, replace(by_production, post_stratification=without)).gap
     assert "label more" in gap.net.status

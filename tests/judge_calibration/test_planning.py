@@ -10,8 +10,8 @@ from calibration.judge_calibration.label_planning import (
     planned_post_stratified,
     worst_spread,
 )
-from calibration.judge_calibration.post_stratification import post_stratified
 from calibration.statistics.means import human_only
+from tests.judge_calibration.test_estimators import stratified
 
 # Verdict 0 is right 36 times of 40 and verdict 1 hides 6 successes in 20.
 SCORES = np.array([1.0] * 36 + [0.0] * 4 + [1.0] * 6 + [0.0] * 14)
@@ -25,7 +25,7 @@ def test_planning_as_many_labels_as_there_are_gives_the_interval_there_is() -> N
     assert planned_human_only(60, spread) == pytest.approx(human_only(SCORES).half_width)
     # Labels and production have the same verdict shares, so only the allowance for shares that
     # vary from sample to sample is added.
-    found = post_stratified(SCORES, VERDICTS, COUNTS).estimate.half_width
+    found = stratified(SCORES, VERDICTS, COUNTS).estimate.half_width
     assert planned_post_stratified(60, spread, COUNTS) == pytest.approx(found, rel=0.025)
 
 

@@ -5,11 +5,17 @@ Also the tally in which every simulation counts how often an interval holds the 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.judge_calibration.samples import ProductionSums, production_sums_from_counts
+from calibration.judge_calibration.samples import (
+    LabelledSample,
+    ProductionSums,
+    production_sums,
+    production_sums_from_counts,
+)
 from calibration.statistics.estimate import Estimate
 from tests.simulation.runs import COST_GIVEN_CLASS, MIX, PENALTIES
 
@@ -64,18 +70,22 @@ def unfold(cells: Array) -> tuple[Array, Array, Floats]:
 
 
 def sums_of(cells: Array, *, with_cost: bool) -> ProductionSums:
-    """Return what the estimators see of production, from the table and not trace by trace."""
-    by_verdict = cells.sum(axis=0).astype(np.float64)
-    plain = production_sums_from_counts(by_verdict.sum(axis=1), credit=CREDIT)
+    """Return what the estimators see of production."""
     if not with_cost:
-        return plain
-    kept = np.maximum(0.0, plain.levels[:, None] - PENALTIES)
-    raw = np.maximum(0.0, CREDIT[:, None] - PENALTIES)
-    return ProductionSums(
-        credit=plain.credit, levels=plain.levels, counts=plain.counts, sums=kept @ by_verdict.T,
-        products=np.einsum("sp,up,kp->suk", kept, kept, by_verdict),
-        raw_sum=float((raw * by_verdict).sum()), raw_n=plain.raw_n,
-    )  # fmt: skip
+        return production_sums_from_counts(cells.sum(axis=(0, 2)), credit=CREDIT)
+    _, verdicts, penalties = unfold(cells)
+    return production_sums(verdicts, penalties, credit=CREDIT, n_verdicts=5)
+
+
+def labels_of(cells: Array, *, with_cost: bool = False) -> LabelledSample:
+    """Return the labels of a table."""
+    human, verdicts, penalties = unfold(cells)
+    return labels(human, verdicts, penalties=penalties if with_cost else None)
+
+
+def labels(human: Array, verdicts: Array, **more: Any) -> LabelledSample:
+    """Return labels of these classes."""
+    return LabelledSample(human=np.eye(5)[human], verdicts=verdicts, **more)
 
 
 def score(human: Array, penalties: Floats, *, with_cost: bool) -> Floats:

@@ -10,10 +10,7 @@ import numpy as np
 import pytest
 
 from calibration.judge_calibration.confusion_inversion import Inversion, inversion_refusals, invert
-from calibration.judge_calibration.post_stratification import (
-    post_stratified,
-    post_stratified_shares,
-)
+from calibration.judge_calibration.post_stratification import class_shares, post_stratified
 from calibration.judge_calibration.samples import ProductionSums
 from tests.simulation.judged import (
     CREDIT,
@@ -28,12 +25,10 @@ from tests.simulation.judged import (
     Tally,
     draw_cells,
     give_all,
+    labels_of,
     lenient_judge,
     named,
-    say,
-    score,
     sums_of,
-    unfold,
 )
 
 pytestmark = pytest.mark.slow
@@ -67,10 +62,8 @@ def test_post_stratified_covers(
     for _ in range(REPETITIONS):
         labelled = draw_cells(rng, n, PRODUCTION, rates)
         rest = draw_cells(rng, n_production - n, PRODUCTION, rates)
-        human, verdicts, penalties = unfold(labelled)
-        scores = score(human, penalties, with_cost=with_cost)
-        counts = (labelled + rest).sum(axis=(0, 2))
-        tally.add(post_stratified(scores, verdicts, counts, verdict_values=CREDIT).estimate)
+        production = sums_of(labelled + rest, with_cost=with_cost)
+        tally.add(post_stratified(labels_of(labelled, with_cost=with_cost), production).estimate)
     setting = named(accuracy, n, n_production, with_cost=with_cost)
     tally.give(judge, "post-stratified ASR", setting, seed=seed)
 
@@ -82,37 +75,13 @@ def test_post_stratified_shares_cover(judge: Judge, accuracy: float, n: int) -> 
     tallies = [Tally(float(share)) for share in PRODUCTION]
     for _ in range(REPETITIONS):
         labelled = draw_cells(rng, n, PRODUCTION, rates)
-        counts = (labelled + draw_cells(rng, 10_000 - n, PRODUCTION, rates)).sum(axis=(0, 2))
-        human, verdicts, _ = unfold(labelled)
-        strata = post_stratified(CREDIT[human], verdicts, counts, verdict_values=CREDIT).strata
-        shares = post_stratified_shares(
-            np.eye(5)[human], verdicts, counts, strata=strata, minimum_labels=0
-        )
+        cells = labelled + draw_cells(rng, 10_000 - n, PRODUCTION, rates)
+        shares = class_shares(labels_of(labelled), sums_of(cells, with_cost=False))
         for tally, share in zip(tallies, shares, strict=True):
             tally.add(share)
     worst = min(tallies, key=lambda tally: tally.covered)
     name = "post-stratified class share, worst of five"
     worst.give(judge, name, named(accuracy, n, 10_000), seed=seed, band=(0.92, 0.98))
-
-
-@pytest.mark.parametrize(("tasks", "trials"), [(100, 4), (40, 10)])
-def test_post_stratified_covers_when_tasks_repeat(judge: Judge, tasks: int, trials: int) -> None:
-    """Two runs of a task both have the task's own class with probability .33."""
-    seed, rates, tally = 20263, lenient_judge(0.85), Tally(TRUE_SCORE)
-    rng = np.random.default_rng([seed, tasks])
-    n, clusters = tasks * trials, np.repeat(np.arange(tasks), trials)
-    for _ in range(REPETITIONS):
-        own = np.repeat(rng.choice(5, tasks, p=PRODUCTION), trials)
-        human = np.where(rng.random(n) < np.sqrt(0.33), own, rng.choice(5, n, p=PRODUCTION))
-        verdicts = say(rng, human, rates)
-        rest = draw_cells(rng, 10_000 - n, PRODUCTION, rates).sum(axis=(0, 2))
-        counts = np.bincount(verdicts, minlength=5) + rest
-        found = post_stratified(
-            CREDIT[human], verdicts, counts, verdict_values=CREDIT, clusters=clusters
-        )
-        tally.add(found.estimate)
-    setting = f"judge 0.85, {tasks} tasks x {trials}, correlation .33"
-    tally.give(judge, "post-stratified ASR, tasks repeat", setting, seed=seed)
 
 
 def test_inversion_covers_and_ignoring_the_reference_sample_does_not(judge: Judge) -> None:
@@ -175,9 +144,7 @@ def test_the_plug_in_is_off_when_cost_depends_on_the_outcome(judge: Judge, accur
         given = table / np.maximum(1, table.sum(axis=0))
         by_level = (CREDIT == production.levels[:, None]) @ given
         values.append(float((by_level * production.sums).sum()) / n_production)
-        human, verdicts, penalties = unfold(labelled)
-        scores = score(human, penalties, with_cost=True)
-        direct = post_stratified(scores, verdicts, production.counts, verdict_values=CREDIT)
+        direct = post_stratified(labels_of(labelled, with_cost=True), production)
         reach = direct.estimate.half_width or 0.0
         tally.count(abs(values[-1] - TRUE_NET) <= reach, reach)
     bias, error = np.mean(values) - TRUE_NET, np.std(values) / np.sqrt(REPETITIONS)

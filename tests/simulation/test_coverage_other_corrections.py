@@ -7,7 +7,7 @@ from calibration.judge_calibration.calibrate import calibrate, calibrate_tables,
 from calibration.judge_calibration.confusion_inversion import bayesian, bootstrap_inversion, lee
 from calibration.judge_calibration.post_stratification import (
     bootstrap_post_stratified,
-    post_stratified,
+    verdict_strata,
 )
 from calibration.judge_calibration.prediction_powered import (
     ppi_plus_plus,
@@ -57,7 +57,7 @@ def test_ppi_plus_plus_and_bootstrap_cover(
         scores = score(human, penalties, with_cost=with_cost)
         proxies = score_proxies(verdicts, penalties if with_cost else None, production)
         tuned.add(ppi_plus_plus(scores, proxies, score_sums(production)).estimate)
-        strata = post_stratified(scores, verdicts, production.counts, verdict_values=CREDIT).strata
+        strata = verdict_strata(verdicts, production.counts, CREDIT, otherwise=0.0)
         (found,) = bootstrap_post_stratified(
             scores[:, None], verdicts, production.counts, strata=strata, rng=rng, n_resamples=500
         )

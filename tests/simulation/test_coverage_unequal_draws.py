@@ -15,10 +15,12 @@ from calibration.judge_calibration.label_planning import (
     stratum_sds,
 )
 from calibration.judge_calibration.post_stratification import (
+    class_shares,
     effective_gain,
     post_stratified,
-    post_stratified_shares,
+    verdict_strata,
 )
+from calibration.judge_calibration.samples import production_sums_from_counts
 from calibration.statistics.means import human_only, mean_against_zero
 from tests.simulation.judged import (
     CREDIT,
@@ -27,6 +29,7 @@ from tests.simulation.judged import (
     Array,
     Judge,
     Tally,
+    labels,
     lenient_judge,
     say,
 )
@@ -61,17 +64,13 @@ def test_weighted_estimates_of_a_neyman_draw_cover(judge: Judge, accuracy: float
         at = draw_within(verdicts, drawn, seed=int(rng.integers(2**31)))
         weights = (counts / drawn)[verdicts[at]]
         scores = CREDIT[truth[at]]
-        fitted = post_stratified(
-            scores, verdicts[at], counts, verdict_values=CREDIT, weights=weights
-        )
-        found = (fitted.estimate, human_only(scores, weights=weights), human_only(scores))
+        sample = labels(truth[at], verdicts[at], weights=weights)
+        judged = production_sums_from_counts(counts, credit=CREDIT)
+        fitted = post_stratified(sample, judged).estimate
+        found = (fitted, human_only(scores, weights=weights), human_only(scores))
         for tally, value in zip(tallies.values(), found, strict=True):
             tally.add_sure(value)
-        shares = post_stratified_shares(
-            np.eye(5)[truth[at]], verdicts[at], counts, strata=fitted.strata, weights=weights,
-            minimum_labels=0,
-        )  # fmt: skip
-        for tally, share in zip(of_shares, shares, strict=True):
+        for tally, share in zip(of_shares, class_shares(sample, judged), strict=True):
             assert share.interval is not None
             tally.count(share.interval[0] <= tally.truth <= share.interval[1])
     setting = f"judge {accuracy:.2f}, Neyman draw of {n} of {N:,}"
@@ -125,11 +124,9 @@ def test_an_escalation_with_its_audit_covers(judge: Judge, half_width: float) ->
         sizes = np.bincount(of_trace, minlength=2)
         drawn = np.array([sizes[0], min(sizes[1], audit_size(half_width, error=0.3))])
         at = draw_within(of_trace, drawn, seed=int(rng.integers(2**31)))
-        scores, weights = CREDIT[truth[at]], (sizes / drawn)[of_trace[at]]
-        counts = np.bincount(first, minlength=5)
-        found = post_stratified(
-            scores, first[at], counts, verdict_values=CREDIT, weights=weights
-        ).estimate
+        sample = labels(truth[at], first[at], weights=(sizes / drawn)[of_trace[at]])
+        judged = production_sums_from_counts(np.bincount(first, minlength=5), credit=CREDIT)
+        found = post_stratified(sample, judged).estimate
         audited.add_sure(found)
         plain = np.where(accepted, CREDIT[first], CREDIT[truth])
         near = abs(plain.mean() - TRUE_SCORE) <= 1.959964 * plain.std() / np.sqrt(size)
@@ -159,10 +156,9 @@ def test_what_a_judge_is_worth_covers(judge: Judge, accuracy: float, n: int) -> 
     for _ in range(REPETITIONS):
         truth, verdicts = production(rng, accuracy)
         at = rng.choice(N, n, replace=False)
-        counts = np.bincount(verdicts, minlength=5)
-        scores = CREDIT[truth[at]]
-        strata = post_stratified(scores, verdicts[at], counts, verdict_values=CREDIT).strata
-        tally.add_sure(effective_gain(scores, verdicts[at], strata=strata).multiplier)
+        counts = np.bincount(verdicts, minlength=5).astype(np.float64)
+        strata = verdict_strata(verdicts[at], counts, CREDIT, otherwise=0.0)
+        tally.add_sure(effective_gain(CREDIT[truth[at]], verdicts[at], strata=strata).multiplier)
     setting = f"judge {accuracy:.2f}, {n} labels, true {target:.2f}"
     tally.give(judge, name, setting, seed=SEED, band=(0.92, 0.98))
 

@@ -11,6 +11,7 @@ from calibration.judge_calibration.label_planning import (
     worst_spread,
 )
 from calibration.judge_calibration.post_stratification import post_stratified
+from calibration.judge_calibration.samples import LabelledSample, production_sums_from_counts
 from calibration.statistics.means import human_only
 from tests.simulation.judged import CREDIT, Array, Floats, say
 
@@ -49,7 +50,9 @@ def true_spread(scores: Floats, verdicts: Array) -> ScoreSpread:
 
 def realised_by(scores: Floats, verdicts: Array, counts: Array) -> tuple[float, float]:
     """Return the half-widths that labels give, of people alone and post-stratified."""
-    fitted = post_stratified(scores, verdicts, counts, verdict_values=CREDIT).estimate
+    human = np.outer(scores, np.eye(5)[0] - np.eye(5)[4]) + np.eye(5)[4]
+    sample = LabelledSample(human=human, verdicts=verdicts)
+    fitted = post_stratified(sample, production_sums_from_counts(counts, credit=CREDIT)).estimate
     return human_only(scores).half_width or 0, fitted.half_width or 0
 
 

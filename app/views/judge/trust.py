@@ -143,11 +143,10 @@ def _reservations(result: JudgeCalibration, names: Mapping[str, str]) -> None:
             "reviewer error is not in the interval; with one reviewer left out: "
             + "; ".join(left_out)
         )
-    if result.if_skipped is not None:
-        low, high = result.if_skipped
-        lines.append(
-            f"{result.skipped} skipped traces could move the rate to [{low:.3f}, {high:.3f}]"
-        )
+    if result.if_skipped is not None and result.many_skipped:
+        lines.append(words.moved_by_skips(result.skipped, result.if_skipped))
+    if result.two_phase is not None:
+        lines.append(words.with_reviewer_error(result.two_phase))
     lines += words.notices("refused", calibration.refusals)
     lines += words.notices("warning", calibration.warnings)
     with st.expander(f"What else to know of this number ({len(lines)})"):

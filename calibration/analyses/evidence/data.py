@@ -153,11 +153,13 @@ class CalibrationData:
     `labels` : the labels that count: trace_id, reviewer_id, outcome, code, rationale, evidence
     `labelled` : the labelled traces, with the columns of `traces` and of the batch
     `at` : shape (n_labelled,), their rows in `traces`
+    `tasks` : shape (n_traces,), code of the task of each trace
     `human` : shape (n_labelled, n_classes), the adjudicated class, otherwise class shares of
         reviewers
     `weights` : inverse inclusion probabilities; None if equal
     `skipped_ids` : traces skipped and never labelled
     `unlabelled` : traces of the batch without a label
+    `overlap_random` : whether the traces with two labels are a random part of the batch
     `exposed` : labels left out because they were not blind
     `later_traces` : traces imported after the draw
     `undated` : traces without a time, outside any window
@@ -180,13 +182,14 @@ class CalibrationData:
     at: NDArray[np.int64]
     human: NDArray[np.float64]
     adjudicated: NDArray[np.bool_]
-    tasks: NDArray[Any]
+    tasks: NDArray[np.int64]
     weights: NDArray[np.float64] | None = None
     reviewers: tuple[str, ...] = ()
     skipped_ids: tuple[str, ...] = ()
     skipped_weights: NDArray[np.float64] | None = None
     unlabelled: int = 0
     exposed: int = 0
+    overlap_random: bool = False
     later_traces: int = 0
     undated: int = 0
     grades: NDArray[np.int64] | None = None
@@ -274,13 +277,12 @@ class CalibrationData:
         shares = self.human if human is None else human
         kept = shares.sum(axis=1) > 0
         weights = self.weights if design == "reference" else self._with_skipped()
-        tasks = self.tasks[kept]
         return LabelledSample(
             human=shares[kept],
             verdicts=self.verdicts[self.at][kept],
             penalties=self.penalties[self.at][kept],
             weights=None if weights is None else weights[kept],
-            clusters=tasks if len(pd.unique(tasks)) < len(tasks) else None,
+            clusters=self.tasks[self.at][kept],
         )
 
     def _with_skipped(self) -> NDArray[np.float64] | None:

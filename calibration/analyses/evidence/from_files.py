@@ -109,6 +109,7 @@ def load_tables(
     named = _classes(human, judged, classes, known)
     worth = _credit(named, credit, known)
     tasks = {t: f"\0{rows[0].cluster}" for t, rows in human.rows.items() if rows[0].cluster}
+    tasks |= {t: f"\0{row.task}" for t, row in judged.rows.items() if row.task}
     traces = _traces(judged, limits, known, tasks)
     given = pd.Series([row.outcome or NO_VERDICT for row in judged.rows.values()], dtype=object)
     codes, names = verdict_codes(given, named, NO_CLASS)
@@ -142,7 +143,7 @@ def load_tables(
         at=at,
         human=class_shares(label_codes(frame, list(found)), settled, len(named)),
         adjudicated=settled != MISSING,
-        tasks=np.array([rows[0].cluster or f"\0{k}" for k, rows in enumerate(found.values())]),
+        tasks=pd.factorize(traces["task_key"])[0],
         weights=weights,
         reviewers=human.reviewers,
         skipped_ids=tuple(skipped),
@@ -325,8 +326,8 @@ def _notes(
     unused = sorted(set(ceilings.by_workflow) - set(traces["workflow"]))
     if unused:
         yield f"ceilings of workflows without a trace: {', '.join(unused):.200}"
-    if not any(rows[0].cluster for rows in found.values()):
-        yield "the labels name no cluster: traces are taken as independent"
+    if traces["task_key"].is_unique:
+        yield "no task is named twice: traces are taken as independent"
     if skipped:
         yield "labelled traces stand in for the skipped ones of their verdict and workflow"
 

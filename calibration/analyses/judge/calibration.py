@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA, UnitSums
 from calibration.analyses.evidence.data import (
+    BY,
     MISSING,
     CalibrationData,
     Provenance,
     ReviewedTrace,
     class_shares,
     differing_traces,
+    group_names,
     open_disagreements,
 )
 from calibration.analyses.evidence.from_store import load_batch, load_judged, with_judge
@@ -28,24 +30,30 @@ from calibration.judge_calibration.calibrate import (
 )
 from calibration.judge_calibration.post_stratification import (
     ClassProbabilities,
+    Estimand,
+    IfSkipped,
     class_probabilities,
+    if_skipped,
 )
+from calibration.judge_calibration.reviewer_error import TwoPhase, first_phase, two_phase
 from calibration.judge_calibration.samples import (
     ESTIMATORS,
     HEADLINE,
     ClassQuality,
+    Composition,
     Design,
     JudgeQuality,
     LabelledSample,
     Notice,
+    composition,
 )
 from calibration.records import SetAside
-from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.statistics.estimate import Estimate, cluster_indices, not_estimable
 from calibration.statistics.intervals import METHOD
 from calibration.statistics.means import MeanAgainstZero, mean_against_zero
 from calibration.store import Store
 
-# Above this share of skipped traces, the report gives their worst-case effect.
+# Above this share of skipped traces, text and pages give their worst-case effect.
 SKIPPED_SHARE_SHOWN = 0.03
 
 # The uncorrected rate uses no labels.
@@ -81,7 +89,7 @@ CHOSEN = Notice(
 class CalibrationOptions:
     """Options of a calibration and of the results beside the rate.
 
-    `design`, `pseudo_count`, `confidence_level` and `seed` are those of
+    `design`, `pseudo_count`, `confidence_level`, `seed`, `estimand` and `estimators` are those of
     `calibration.judge_calibration.calibrate.calibrate`, `judge_family` that of `diagnose`. `by` is
     one of `BY`. `against` is a judge to compare with; of files also another file of verdicts.
     """
@@ -90,6 +98,8 @@ class CalibrationOptions:
     pseudo_count: float = 0.5
     confidence_level: float = 0.95
     seed: int = 0
+    estimand: Estimand = "process"
+    estimators: Collection[str] = ESTIMATORS
     diagnostics: bool = True
     by: str | None = None
     against: str | None = None
@@ -103,6 +113,7 @@ class CalibrationOptions:
             "pseudo_count": self.pseudo_count,
             "confidence_level": self.confidence_level,
             "seed": self.seed,
+            "estimand": self.estimand,
         }
 
 
@@ -133,8 +144,10 @@ class JudgeCalibration:
     `human` : None where only a table is known
     `without_reviewer` : the headline without one reviewer's labels; the interval excludes this
         error
-    `if_skipped` : the headline under the worst and the best class for skipped traces, when more
-        than 3 % were skipped
+    `if_skipped` : how far skipped traces could move the headline
+    `two_phase` : the rate with the errors of reviewers in its interval
+    `composition` : whether the labelled traces look like a random sample; None without single
+        traces or for a reference set
     `disagreements` : labelled traces on which not every human agrees with the verdict
     """
 
@@ -148,12 +161,20 @@ class JudgeCalibration:
     human: HumanSide | None = None
     without_reviewer: dict[str, float | None] = field(default_factory=dict)
     skipped: int = 0
-    if_skipped: tuple[float, float] | None = None
+    if_skipped: IfSkipped | None = None
+    two_phase: TwoPhase | None = None
+    composition: Composition | None = None
     disagreements: tuple[ReviewedTrace, ...] = ()
     notes: tuple[str, ...] = ()
     set_aside: tuple[SetAside, ...] = ()
     seed: int = 0
+    estimand: Estimand = "process"
     fingerprint: str
+
+    @property
+    def many_skipped(self) -> bool:
+        """Whether so many traces were skipped that their worst case is to be told."""
+        return self.skipped > SKIPPED_SHARE_SHOWN * (self.skipped + self.calibration.n_labels)
 
 
 def analyse_judge(
@@ -187,7 +208,9 @@ def calibrate_judge(data: CalibrationData, options: CalibrationOptions) -> Judge
             f"batch {data.batch.batch_id!r} has no labels yet; label it on the Label page"
         )
     sample = data.sample(options.design)
+    composed = _composition(data, options)
     result = _checked(data, _estimated(data, sample, options), options)
+    result = _with_composition(data, result, composed)
     listed = data.counts is None
     return JudgeCalibration(
         provenance=data.provenance,
@@ -204,11 +227,14 @@ def calibrate_judge(data: CalibrationData, options: CalibrationOptions) -> Judge
         human=_human_side(data) if listed else None,
         without_reviewer=_without_each_reviewer(data, options),
         skipped=data.skipped,
-        if_skipped=range_if_skipped(result, skipped=data.skipped, labelled=data.at.size),
+        if_skipped=_if_skipped(data, result, options),
+        two_phase=_two_phases(data, sample, result, options),
+        composition=composed,
         disagreements=differing_traces(data, sample) if listed else (),
         notes=(*data.notes, *_many_reviewers(data)),
         set_aside=data.set_aside,
         seed=options.seed,
+        estimand=options.estimand,
         fingerprint=data.fingerprint("judge", options.estimation),
     )
 
@@ -221,6 +247,7 @@ def rate_at_credit(
         design=judge.design,
         confidence_level=judge.calibration.confidence_level,
         seed=judge.seed,
+        estimand=judge.estimand,
     )
     other = replace(data, credit=np.asarray(credit, dtype=np.float64))
     alone = (HEADLINE[judge.design],)
@@ -234,9 +261,10 @@ def _estimated(
     data: CalibrationData,
     sample: LabelledSample,
     options: CalibrationOptions,
-    estimators: Collection[str] = ESTIMATORS,
+    estimators: Collection[str] | None = None,
     still_open: int | None = None,
 ) -> Calibration:
+    estimators = options.estimators if estimators is None else estimators
     if data.counts is not None:
         return calibrate_tables(
             confusion_counts(data), data.counts, credit=data.credit,
@@ -247,6 +275,7 @@ def _estimated(
         sample,
         production_verdicts=data.verdicts[counted],
         production_penalties=data.penalties[counted],
+        production_tasks=data.tasks[counted],
         credit=data.credit,
         n_verdicts=len(data.verdict_names),
         verdict_names=data.verdict_names,
@@ -315,6 +344,57 @@ def _other_period(reference: pd.Series, production: pd.Series) -> tuple[Notice, 
     )
 
 
+def _composition(data: CalibrationData, options: CalibrationOptions) -> Composition | None:
+    """Test that the traces asked about look like production; None where that is not the design."""
+    if data.counts is not None or options.design != "production" or not data.is_sample:
+        return None
+    if data.weights is not None and np.ptp(data.weights) > 0:
+        return Composition(checked=False)
+    asked = np.zeros(len(data.verdicts), dtype=bool)
+    asked[data.at] = asked[data.skipped_at] = True
+    columns = {"verdict": np.array(data.verdict_names)[data.verdicts]}
+    for name in (*BY, "judge"):
+        if name == "agent" or name in data.traces or name == "week":
+            columns[name] = group_names(data.traces, name)
+    if np.array_equal(columns["agent"], columns.get("model", np.empty(0))):
+        del columns["model"]
+    return composition(columns, asked)
+
+
+def _with_composition(
+    data: CalibrationData, found: Calibration, composed: Composition | None
+) -> Calibration:
+    """Refuse and warn where the labelled traces are no random part of production."""
+    if composed is None:
+        return found
+    labels = f"{found.n_labels:,} traces drawn at random would hold some"
+    mend = "draw traces at random from all of production and label those"
+    # `checked_claims` has refused verdicts of labels drawn elsewhere.
+    known = () if data.sampling == "drawn" else ("verdict",)
+    objections = [
+        Notice(
+            code="not_a_sample",
+            estimator=EVERY,
+            why=f"no label on a trace of {column} {level:.60}, 5 % of production or more: {labels}",
+            mend=mend,
+        )
+        for column, level in composed.refused
+        if column not in known
+    ]
+    warnings = [
+        Notice(
+            code="composition",
+            estimator=HEADLINE["production"],
+            why=f"by {column} the labelled traces differ from production (p "
+            f"{composed.p_holm[column]:.2g}, Holm)",
+            mend=mend,
+        )
+        for column in composed.warned
+    ]
+    found = replace(found, warnings=(*found.warnings, *warnings))
+    return refused(found, objections)
+
+
 def _human_side(data: CalibrationData) -> HumanSide:
     per_trace = data.labels.groupby("trace_id").size()
     return HumanSide(
@@ -353,17 +433,61 @@ def _many_reviewers(data: CalibrationData) -> tuple[str, ...]:
     return (f"{n} reviewers: not left out one by one",) if n > REVIEWERS_LEFT_OUT else ()
 
 
-def range_if_skipped(
-    calibration: Calibration, *, skipped: int, labelled: int
-) -> tuple[float, float] | None:
-    """Return the headline with credit 0 and 1 for skipped traces; None up to 3 % of them."""
-    asked = skipped + labelled
-    headline = calibration.headline_estimate
-    if headline is None or headline.net.value is None or skipped <= SKIPPED_SHARE_SHOWN * asked:
+def _if_skipped(
+    data: CalibrationData, found: Calibration, options: CalibrationOptions
+) -> IfSkipped | None:
+    """Return how far the skipped traces could move the rate; None without any, or a rate."""
+    if not data.skipped or found.headline != HEADLINE["production"]:
         return None
-    share = skipped / asked
-    low = (1 - share) * headline.net.value
-    return low, low + share
+    rows = np.concatenate([data.at, data.skipped_at])
+    weights = None
+    if data.weights is not None and data.skipped_weights is not None:
+        weights = np.concatenate([data.weights, data.skipped_weights])
+    anything = np.eye(len(data.classes))[np.zeros(data.skipped, dtype=np.int64)]
+    return if_skipped(
+        LabelledSample(
+            human=np.vstack([data.human, anything]),
+            verdicts=data.verdicts[rows],
+            penalties=data.penalties[rows],
+            weights=weights,
+            clusters=data.tasks[rows],
+        ),
+        np.arange(rows.size) >= data.at.size,
+        found.production,
+        strata=found.post_stratification.strata,
+        estimand=options.estimand,
+        confidence_level=options.confidence_level,
+    )
+
+
+def _two_phases(
+    data: CalibrationData, sample: LabelledSample, found: Calibration, options: CalibrationOptions
+) -> TwoPhase | None:
+    """Return the rate that carries the errors of reviewers; None where no trace has two labels."""
+    if found.headline != HEADLINE["production"] or options.estimand != "process":
+        return None
+    codes = data.codes()
+    overlap = (codes != MISSING).sum(axis=1) >= 2
+    if data.counts is not None or not overlap.any():
+        return None
+    first = first_phase(codes, len(data.classes))
+    first = np.where(first.any(axis=1, keepdims=True), first, data.human)
+    result = two_phase(
+        replace(sample, human=first),
+        data.human,
+        overlap,
+        found.production,
+        confidence_level=options.confidence_level,
+    )
+    still_open = open_disagreements(data.human[overlap])
+    why = (
+        f"{still_open} disagreements of the overlap are open: adjudicate them"
+        if still_open
+        else "the traces with two labels are not known to be a random part of the batch"
+    )
+    if not result.estimate.ok or (data.overlap_random and not still_open):
+        return result
+    return replace(result, estimate=replace(result.estimate, status=f"provisional: {why}"))
 
 
 def refused(calibration: Calibration, objections: Iterable[Notice]) -> Calibration:
@@ -573,11 +697,11 @@ def judge_alpha(
         weight = np.asarray(sample.weights, dtype=np.float64)
         features *= (weight * weight.sum() / (weight @ weight))[:, None]
     units, unit = np.ones(n, dtype=np.int64), "items"
-    if sample.clusters is not None:
-        names, index = np.unique(sample.clusters, return_inverse=True)
-        summed = np.zeros((names.size, features.shape[1]))
+    index = cluster_indices(sample.clusters, n)
+    if index is not None:
+        summed = np.zeros((int(index.max()) + 1, features.shape[1]))
         np.add.at(summed, index, features)
-        features, units, unit = summed, np.ones(names.size, dtype=np.int64), "clusters"
+        features, units, unit = summed, np.ones(len(summed), dtype=np.int64), "clusters"
     elif sample.weights is None:
         features, units = np.unique(features, axis=0, return_counts=True)
     return UnitSums(

@@ -231,6 +231,7 @@ class _Groups:
                 data.penalties[counted] if net else None,
                 credit=data.credit,
                 n_verdicts=len(data.verdict_names),
+                tasks=data.tasks[counted],
             ),
         )
 

@@ -253,8 +253,7 @@ def _classes(result: JudgeCalibration, traces: JudgedTraces) -> Iterator[Recomme
     yield Recommendation(
         kind="classes",
         what=f"Label more traces of the classes with fewer than {CLASS_LABELS_MIN}: {few}.",
-        why="So few do not show how often the judge finds the class, and its own share gets no "
-        "interval.",
+        why="So few do not show how often the judge finds the class.",
         traces=TraceSet(
             what=f"of classes with fewer than {CLASS_LABELS_MIN} labels",
             trace_ids=tuple(dict.fromkeys(ids)),

@@ -26,7 +26,7 @@ from calibration.judge_calibration.label_planning import (
     traces_needed,
     worst_spread,
 )
-from calibration.judge_calibration.post_stratification import Gain, effective_gain, post_stratified
+from calibration.judge_calibration.post_stratification import Gain, effective_gain, verdict_strata
 from calibration.statistics.estimate import Estimate
 from calibration.store import Store
 from calibration.success_rate.runs import scores
@@ -309,22 +309,24 @@ def _basis_of(
         into = classes.map(taxonomy.places).fillna(len(taxonomy.names)).to_numpy(dtype=np.int64)
         counts = np.bincount(into, minlength=values.size).astype(np.int64)
     tasks = pd.factorize(loaded.labelled["task_key"])[0]
-    clusters = tasks if len(np.unique(tasks)) < len(tasks) else None
+    clusters = tasks
     penalties = trace_penalties(loaded.labelled)
     score = scores(loaded.human, penalties, credit=taxonomy.credits)
+    promised = np.maximum(0.0, np.nan_to_num(values)[own] - penalties)
     spread = measured_spread(
         score,
         own,
         counts,
+        predicted=promised if judge_id is not None else None,
         verdict_values=values if judge_id is not None else None,
         weights=loaded.weights,
         clusters=clusters,
     )
     gain = None
     if judge_id is not None:
-        strata = post_stratified(
-            score, own, counts, verdict_values=values, weights=loaded.weights
-        ).strata
+        strata = verdict_strata(
+            own, counts.astype(np.float64), values, otherwise=float(score.mean())
+        )
         gain = effective_gain(score, own, strata=strata, weights=loaded.weights, clusters=clusters)
     return _Basis(spread=spread, gain=gain, counts=counts, values=values, judge_id=judge_id)
 

@@ -174,10 +174,17 @@ def rates_of_store(store: Store, options: ReportOptions | None = None) -> StoreR
     )
 
 
+# The headline of either design, and what stands beside it.
+ESTIMATORS_OF_REPORTS = ("post_stratified", "inversion", "bootstrap", "human_only", "judge_raw")
+
+
 def calibration_options(options: ReportOptions) -> CalibrationOptions:
     """Return the calibration options of a report."""
     return CalibrationOptions(
-        design=options.design, confidence_level=options.confidence_level, seed=options.seed
+        design=options.design,
+        confidence_level=options.confidence_level,
+        seed=options.seed,
+        estimators=ESTIMATORS_OF_REPORTS,
     )
 
 
@@ -572,7 +579,7 @@ def _target(rates: StoreRates) -> str:
     if options.since is not None or options.until is not None:
         where += f" ({options.window_words})"
     return (
-        f"The mean score of the {len(loaded.traces):,} production traces{where} that the batch "
+        f"The mean score of runs like the {len(loaded.traces):,}{where} that the batch "
         f"{loaded.batch.batch_id} was drawn from, {errors}."
     )
 

@@ -12,7 +12,9 @@ from calibration.analyses.judge.report import DIAGNOSTICS, DRIFT, GROUPS, JudgeR
 from calibration.judge_calibration.bias import NodeQuality, OrdinalAgreement, Retest
 from calibration.judge_calibration.calibrate import Calibration
 from calibration.judge_calibration.groups import RatesTest
-from calibration.judge_calibration.samples import HEADLINE, Notice
+from calibration.judge_calibration.post_stratification import IfSkipped
+from calibration.judge_calibration.reviewer_error import TwoPhase
+from calibration.judge_calibration.samples import HEADLINE, Composition, Notice
 from calibration.records import Evidence
 from calibration.reporting.document import (
     SIMULATED,
@@ -49,6 +51,11 @@ NO_VERDICT_GIVEN = "no verdict given"
 SAMPLE = {
     "production": "taken as a random sample of production",
     "reference": "reference only: assumes that the judge errs there as in production",
+}
+
+ESTIMANDS = {
+    "process": "the rate is that of runs like these: tasks and runs are a sample",
+    "these_runs": "the rate is the mean of these {n:,} runs themselves, not of runs like them",
 }
 
 WIDER = "wider_than_human_only"
@@ -119,6 +126,10 @@ def _about(found: JudgeCalibration) -> Iterator[str]:
         f"{found.calibration.n_labels:,} labelled traces ({drawn(found)}), "
         f"{found.calibration.n_production:,} judged"
     )
+    if found.design == "production":
+        yield ESTIMANDS[found.estimand].format(n=found.calibration.n_production)
+    if found.composition is not None:
+        yield composed(found.composition)
     if found.human is not None:
         yield from human_side(found.human)
     yield from found.notes
@@ -128,6 +139,18 @@ def _about(found: JudgeCalibration) -> Iterator[str]:
     for (file, reason), lines in rows.items():
         few = ", ".join(map(str, lines[:LINES_SHOWN])) + ", ..." * (len(lines) > LINES_SHOWN)
         yield Name(f"set aside: {len(lines):,} of {file}, line {few}: {reason}")
+
+
+def composed(found: Composition) -> str:
+    """Return what was checked of the labelled traces as a sample of production."""
+    if not found.checked:
+        return "not checked whether the labels look like production: their weights differ"
+    if not found.p:
+        return "nothing is known of the traces by which labels and production could be compared"
+    seen = ", ".join(found.p)
+    if found.warned or found.refused:
+        return f"labels compared with the rest of production by {seen}: they differ, see below"
+    return f"labels compared with the rest of production by {seen}: no difference seen"
 
 
 def drawn(result: JudgeCalibration) -> str:
@@ -227,9 +250,10 @@ def _rates(result: JudgeCalibration) -> Section:
         remarks.append(
             Name(f"without {reviewer}: {left} (reviewer error is shown here, not in the interval)")
         )
-    if result.if_skipped is not None:
-        low, high = result.if_skipped
-        remarks.append(f"{result.skipped} skipped traces could move it to [{low:.3f}, {high:.3f}]")
+    if result.if_skipped is not None and result.many_skipped:
+        remarks.append(moved_by_skips(result.skipped, result.if_skipped))
+    if result.two_phase is not None:
+        remarks.append(with_reviewer_error(result.two_phase))
     rates = table_of(
         "",
         ("estimator", "net", "gross"),
@@ -240,6 +264,29 @@ def _rates(result: JudgeCalibration) -> Section:
         notes=remarks,
     )
     return Section(title="Agent success rate, net of cost and gross", blocks=(rates,))
+
+
+def moved_by_skips(skipped: int, found: IfSkipped) -> str:
+    """Return how far the skipped traces could move the rate."""
+    limits = (
+        ""
+        if found.lower_limit is None or found.upper_limit is None
+        else f", and its limits to [{found.lower_limit:.3f}, {found.upper_limit:.3f}]"
+    )
+    return (
+        f"{skipped} skipped traces could move the rate to {found.lowest:.3f} or "
+        f"{found.highest:.3f}{limits}"
+    )
+
+
+def with_reviewer_error(found: TwoPhase) -> str:
+    """Return the rate with the errors of reviewers in its interval, and what corrected it."""
+    if found.correction is None:
+        return f"with the errors of reviewers in the interval: {number(found.estimate)}"
+    return (
+        f"with the errors of reviewers in the interval: {number(found.estimate)}; "
+        f"{found.overlap:,} traces with two labels correct it by {found.correction:+.3f}"
+    )
 
 
 def _outcomes(result: JudgeCalibration) -> Iterator[Section]:

@@ -1,0 +1,171 @@
+"""Coverage of the headline where users are: tasks repeat in production, costs, high rates.
+
+Production repeats its tasks, and the labels are some of its runs: an interval that knows the tasks
+of the labels alone is too short here.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from calibration.judge_calibration.post_stratification import class_shares, post_stratified
+from calibration.judge_calibration.reviewer_error import first_phase, two_phase
+from calibration.judge_calibration.samples import (
+    LabelledSample,
+    ProductionSums,
+    production_sums,
+)
+from tests.simulation.judged import (
+    CREDIT,
+    TRUE_NET,
+    TRUE_SCORE,
+    Array,
+    Band,
+    Floats,
+    Judge,
+    Tally,
+    give_all,
+    lenient_judge,
+    say,
+)
+from tests.simulation.runs import COST_GIVEN_CLASS, MIX, PENALTIES, TOGETHER
+
+pytestmark = pytest.mark.slow
+REPETITIONS = 2000
+BAND: Band = (0.935, 0.975)
+
+
+def classes_of(rng: np.random.Generator, task: Array, mix: Floats = MIX) -> Array:
+    """Draw classes that agree within a task: some runs have the class of the task."""
+    own = rng.choice(5, int(task.max()) + 1, p=mix)
+    found = np.where(rng.random(task.size) < TOGETHER, own[task], rng.choice(5, task.size, p=mix))
+    return found.astype(np.int64)
+
+
+def drawn(
+    rng: np.random.Generator, n: int, human: Array, verdicts: Array, penalties: Floats, task: Array
+) -> tuple[LabelledSample, ProductionSums]:
+    """Label n of the runs at random."""
+    at = rng.choice(human.size, n, replace=False)
+    labelled = LabelledSample(
+        human=np.eye(5)[human[at]], verdicts=verdicts[at], penalties=penalties[at],
+        clusters=task[at],
+    )  # fmt: skip
+    return labelled, production_sums(verdicts, penalties, credit=CREDIT, n_verdicts=5, tasks=task)
+
+
+def costs(rng: np.random.Generator, human: Array) -> Floats:
+    """Draw the penalty of each run given its class."""
+    above = rng.random(human.size)[:, None] > COST_GIVEN_CLASS.cumsum(axis=1)[human]
+    found: Floats = PENALTIES[above.sum(axis=1).clip(0, 3)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sizes", "n", "with_cost"),
+    [
+        ((4,) * 100, 200, False),
+        ((4,) * 100, 200, True),
+        ((10,) * 40, 100, False),
+        ((4,) * 500, 200, True),
+        ((2, 3, 4, 5, 6, 20, 40, 60) * 5, 200, False),
+    ],
+)
+def test_tasks_that_production_repeats(
+    judge: Judge, sizes: tuple[int, ...], n: int, with_cost: bool
+) -> None:
+    seed, rates = 20301, lenient_judge(0.85)
+    task = np.repeat(np.arange(len(sizes)), sizes)
+    rng = np.random.default_rng([seed, len(sizes), n, with_cost])
+    truth = TRUE_NET if with_cost else TRUE_SCORE
+    known, unknown, share = Tally(truth), Tally(truth), Tally(float(MIX[0]))
+    for _ in range(REPETITIONS):
+        human = classes_of(rng, task)
+        penalties = costs(rng, human) if with_cost else np.zeros(task.size)
+        labelled, production = drawn(rng, n, human, say(rng, human, rates), penalties, task)
+        known.add(post_stratified(labelled, production).estimate)
+        share.add(class_shares(labelled, production)[0])
+        alone = production_sums(production.runs.verdicts, penalties, credit=CREDIT, n_verdicts=5)
+        unknown.add(post_stratified(labelled, alone).estimate)
+    # Tasks of 2 to 60 runs weigh as much as 17 equal ones.
+    band = BAND if len(set(sizes)) == 1 else (0.905, 0.975)
+    named = f"{len(sizes)} tasks x {sizes[0]}" if len(set(sizes)) == 1 else "40 tasks of 2 to 60"
+    setting = f"{named} in production, {n} labels, judge 0.85{', cost' if with_cost else ''}"
+    give_all(
+        judge, seed,
+        (known, "headline by task over both sources", setting, band),
+        (share, "share of complete by task", setting, band),
+        (unknown, "control: headline, tasks of the labels alone", setting, (0.0, 0.945)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("rate", [0.94, 0.97, 0.99])
+@pytest.mark.parametrize("n", [100, 200, 400])
+def test_rates_near_one_and_rare_classes(judge: Judge, rate: float, n: int) -> None:
+    seed, rates = 20302, lenient_judge(0.9)
+    mix = np.array([rate, 0.0, 0.0, (1 - rate) * 2 / 3, (1 - rate) / 3])
+    rng = np.random.default_rng([seed, n, round(100 * rate)])
+    task = np.arange(2000)
+    whole, rare = Tally(rate), Tally(float(mix[4]))
+    for _ in range(REPETITIONS):
+        human = rng.choice(5, task.size, p=mix)
+        verdicts = say(rng, human, rates)
+        labelled, production = drawn(rng, n, human, verdicts, np.zeros(task.size), task)
+        whole.add(post_stratified(labelled, production).estimate)
+        rare.add(class_shares(labelled, production)[4])
+    setting = f"rate {rate}, {n} labels, 2,000 verdicts, judge 0.90"
+    give_all(
+        judge, seed,
+        (whole, "headline, logit limits", setting, (0.935, 0.99)),
+        (rare, "share of a rare class, exact limits", setting, (0.945, 1.0)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [60, 200])
+def test_these_runs_themselves(judge: Judge, n: int) -> None:
+    """The truth is the mean of the 400 runs, other ones in every repetition."""
+    seed, rates, task = 20303, lenient_judge(0.85), np.repeat(np.arange(100), 4)
+    rng = np.random.default_rng([seed, n])
+    tally = Tally(0.0)
+    for _ in range(REPETITIONS):
+        human = classes_of(rng, task)
+        penalties = costs(rng, human)
+        labelled, production = drawn(rng, n, human, say(rng, human, rates), penalties, task)
+        truth = float(np.maximum(0.0, CREDIT[human] - penalties).mean())
+        found = post_stratified(labelled, production, estimand="these_runs").estimate
+        assert found.interval is not None
+        low, high = found.interval
+        tally.count(low <= truth <= high, (high - low) / 2)
+    setting = f"100 tasks x 4 in production, {n} labels, judge 0.85, cost"
+    tally.give(judge, "headline of these runs themselves", setting, seed=seed, band=BAND)
+
+
+@pytest.mark.parametrize(("n", "tasks"), [(200, None), (400, None), (800, None), (400, 500)])
+def test_a_lenient_reviewer(judge: Judge, n: int, tasks: int | None) -> None:
+    """One of two reviewers calls .3 of partial classes complete; a quarter is adjudicated."""
+    seed, rates, size = 20304, lenient_judge(0.85), 2_000
+    rng = np.random.default_rng([seed, n, tasks or 0])
+    task = np.arange(size) if tasks is None else np.repeat(np.arange(tasks), size // tasks)
+    both, alone = Tally(TRUE_NET), Tally(TRUE_NET)
+    for _ in range(REPETITIONS):
+        human = classes_of(rng, task)
+        labelled, production = drawn(rng, n, human, say(rng, human, rates), costs(rng, human), task)
+        truth = np.asarray(labelled.human).argmax(axis=1)
+        partial = (truth == 1) | (truth == 2)
+        lenient = np.where(partial & (rng.random(n) < 0.3), 0, truth)
+        overlap, second = rng.random(n) < 0.25, rng.random(n) < 0.5
+        codes = np.column_stack([
+            np.where(overlap | ~second, truth, -1), np.where(overlap | second, lenient, -1),
+        ])  # fmt: skip
+        first = replace(labelled, human=first_phase(codes, 5))
+        both.add(two_phase(first, np.asarray(labelled.human), overlap, production).estimate)
+        mixed = np.where(overlap[:, None], labelled.human, first.human)
+        alone.add(post_stratified(replace(first, human=mixed), production).estimate)
+    repeat = "" if tasks is None else f", {tasks} tasks x {size // tasks}"
+    setting = f"a lenient reviewer of two, {n} labels, overlap 25 %, judge 0.85, cost{repeat}"
+    give_all(
+        judge, seed,
+        (both, "two phases", setting, BAND),
+        (alone, "control: one phase with a lenient reviewer", setting, (0.0, 0.94)),
+    )  # fmt: skip
