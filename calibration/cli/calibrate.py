@@ -9,7 +9,7 @@ from typing import cast
 import click
 
 from calibration.analyses.evidence.data import BY
-from calibration.analyses.evidence.from_files import Ceilings, load_tables, read_tables
+from calibration.analyses.evidence.from_files import Ceilings, Unjudged, load_tables, read_tables
 from calibration.analyses.judge.calibration import CalibrationOptions
 from calibration.analyses.judge.report import report_on, report_on_store
 from calibration.cli.terminal import (
@@ -122,6 +122,16 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
     show_default=True,
     help="The rate of runs like these, or of these runs themselves.",
 )
+@click.option(
+    "--unjudged",
+    type=click.Choice(["no_verdict", "outside"]),
+    help="Labelled traces without a verdict row: not answered by the judge, or not of production.",
+)
+@click.option(
+    "--overlap",
+    type=click.Choice(["random"]),
+    help="The traces with two labels are a random part of the labelled ones.",
+)
 @click.option("--by", type=click.Choice(BY), help="Also the rate by group, and the differences.")
 @click.option("--against", help="Also the drift since this judge; of files also a verdict file.")
 @click.option("--judge-family", metavar="WORD", help="In the model names of the judge's family.")
@@ -144,6 +154,8 @@ def calibrate(
     confidence: float,
     seed: int,
     estimand: str,
+    unjudged: Unjudged | None,
+    overlap: str | None,
     by: str | None,
     against: str | None,
     judge_family: str | None,
@@ -169,7 +181,7 @@ def calibrate(
     )  # fmt: skip
     of_files: dict[str, object] = {
         "--classes": classes, "--credit": credit, "--ceilings": ceilings, "--ceiling": ceiling,
-        "--workflow": workflow,
+        "--workflow": workflow, "--unjudged": unjudged, "--overlap": overlap,
     }  # fmt: skip
     if options.estimand == "these_runs" and (by is not None or options.design == "reference"):
         raise InputError(
@@ -199,6 +211,8 @@ def calibrate(
             classes=None if classes is None else classes.split(","),
             credit=credit,
             ceilings=_ceilings(ceilings, ceiling, workflow),
+            unjudged=unjudged,
+            overlap_random=overlap == "random",
         )
         report = report_on(data, options)
     else:

@@ -58,21 +58,21 @@ class VerdictRow:
 
     line: int
     trace_id: str
-    outcome: str
-    sample: int
-    workflow: str
-    judge: str
-    cost_usd: float | None
-    units: float
-    started_at: datetime | None
-    agent: str
-    model: str
-    steps: float | None
-    response_chars: float | None
-    reason: str | None
-    grade: int | None
-    evidence: tuple[Evidence, ...]
+    outcome: str = ""
+    sample: int = 0
+    workflow: str = ""
     task: str = ""
+    judge: str = ""
+    cost_usd: float | None = None
+    units: float = 1.0
+    started_at: datetime | None = None
+    agent: str = ""
+    model: str = ""
+    steps: float | None = None
+    response_chars: float | None = None
+    reason: str | None = None
+    grade: int | None = None
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

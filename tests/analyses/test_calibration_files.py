@@ -241,14 +241,44 @@ def test_workflows_of_the_taxonomy_keep_its_ceilings(write: Write) -> None:
         assert found.estimates["judge_raw"].net.value == pytest.approx(1.0)
 
 
-def test_labels_without_a_verdict_are_set_aside_with_line_and_reason(write: Write) -> None:
-    labels = [f"t{k},{'pass' if k % 2 else 'fail'}" for k in range(42)]
-    result = of_lines(write, labels, [f"t{k},pass" for k in range(40)])
-    assert [row.line for row in result.set_aside] == [42, 43]
-    assert {row.reason for row in result.set_aside} == {"the trace has no row in the verdict file"}
-    assert result.calibration.n_labels == 40
+def test_labels_without_a_verdict_are_asked_about_above_two_per_cent(write: Write) -> None:
+    """40 judged traces, half of them pass, and 10 that the judge never saw, all fail."""
+    labels = [f"t{k},{'pass' if k % 2 and k < 40 else 'fail'}" for k in range(50)]
+    files: Any = (write, labels, [f"t{k},pass" for k in range(40)])
+    with pytest.raises(CalibrationError, match=r"10 of 50 labelled traces .*--unjudged outside"):
+        of_lines(*files)
+    outside = of_lines(*files, unjudged="outside")
+    assert [row.line for row in outside.set_aside] == list(range(42, 52))
+    assert {row.reason for row in outside.set_aside} == {"the trace has no row in the verdict file"}
+    assert outside.calibration.estimates["human_only"].net.value == pytest.approx(0.5)
+    inside = of_lines(*files, unjudged="no_verdict")
+    assert (inside.calibration.n_production, inside.set_aside) == (50, ())
+    assert inside.calibration.estimates["post_stratified"].net.value == pytest.approx(0.4)
+    # One of 51 is below 2 %, and a reference set is no part of production.
+    few = of_lines(write, [f"t{k},pass" for k in range(51)], [f"t{k},pass" for k in range(50)])
+    assert len(few.set_aside) == 1
+    assert len(of_lines(*files, design="reference").set_aside) == 10
     with pytest.raises(CalibrationError, match="must be the same in both"):
         of_lines(write, ["x,pass", "y,fail"], ["t0,pass", "t1,fail"])
+
+
+def test_an_overlap_said_to_be_random_carries_the_errors_of_reviewers(write: Write) -> None:
+    """One reviewer passes all 80; the other, on 40 of them, fails 10, and is right."""
+    labels = [f"t{k},pass,Ann," for k in range(80)]
+    labels += [f"t{k},{'fail' if k < 10 else 'pass'},Ben," for k in range(40)]
+    labels += [f"t{k},fail,,yes" for k in range(10)]
+    said = [f"t{k},pass" for k in range(200)]
+    for drawn, status in ((False, "provisional: the traces with two labels"), (True, "ok")):
+        found = of_lines(
+            write, labels, said, more=(",reviewer,adjudicated", ""), overlap_random=drawn
+        ).two_phase
+        assert found is not None
+        # The single labels are all of Ann: so is the first phase. 10 of 40 are corrected.
+        assert found.first == pytest.approx(1.0)
+        assert found.overlap == 40
+        assert found.correction == pytest.approx(-0.25)
+        assert found.estimate.value == pytest.approx(0.75)
+        assert found.estimate.status.startswith(status)
 
 
 def test_classes_are_ours_or_those_that_occur(write: Write) -> None:
@@ -287,7 +317,9 @@ def test_labels_of_one_class_allow_its_recall_and_no_rate() -> None:
     fixtures = Path(__file__).parents[1] / "fixtures"
     human, said = (fixtures / f"failures_only_{name}.csv" for name in ("labels", "verdicts"))
     for design in ("production", "reference"):
-        result = calibrated(human, said, design, credit={"success": 1.0, "failure": 0.0})
+        result = calibrated(
+            human, said, design, credit={"success": 1.0, "failure": 0.0}, unjudged="outside"
+        )
         calibration = result.calibration
         assert calibration.headline is None
         for name, e in calibration.estimates.items():

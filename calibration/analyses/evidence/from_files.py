@@ -1,9 +1,9 @@
 """Calibration data from tables: labels and verdicts row by row, or counted in a JSON file."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -38,6 +38,10 @@ from calibration.trace_formats.json_scanner import decode_text
 SPLIT = "split"
 NO_CLASS = (NO_VERDICT, SPLIT)
 NO_ROW = "the trace has no row in the verdict file"
+Unjudged = Literal["no_verdict", "outside"]
+
+# Share of the labelled traces that may lack a verdict row without being asked about.
+UNJUDGED_MOST = 0.02
 LABEL_COLUMNS = ("trace_id", "reviewer_id", "outcome", "code", "rationale", "evidence")
 
 # Fields of a JSON file of counted tables.
@@ -77,8 +81,10 @@ def load_tables(
     credit: Mapping[str, float] | None = None,
     ceilings: Ceilings | None = None,
     taxonomy: Taxonomy | None = None,
+    unjudged: Unjudged | None = None,
+    overlap_random: bool = False,
 ) -> CalibrationData:
-    """Join labels and verdicts by trace; labels without a verdict row are set aside.
+    """Join labels and verdicts by trace.
 
     Parameters
     ----------
@@ -94,19 +100,26 @@ def load_tables(
     ceilings : Ceilings, optional
         Override those of the taxonomy; a workflow without a ceiling has no penalty.
     taxonomy : Taxonomy, optional
+    unjudged : {"no_verdict", "outside"}, optional
+        Labelled traces without a verdict row are runs of production that the judge did not answer,
+        or no part of production. Default: they are set aside, up to 2 % of the labelled traces of a
+        sample of production.
+    overlap_random : bool, default False
+        Whether the traces with two labels are known to be a random part of the labelled ones.
 
     Raises
     ------
     InputError
         If a table cannot be read, an outcome is no class, or credit is missing.
     CalibrationError
-        If no labelled trace has a verdict row.
+        If no labelled trace has a verdict row, or too many have none.
     """
     human = labels if isinstance(labels, LabelFile) else read_human_labels(labels)
     judged = verdicts if isinstance(verdicts, VerdictFile) else read_verdicts(verdicts)
     known = taxonomy or default_taxonomy()
     limits = ceilings or Ceilings()
     named = _classes(human, judged, classes, known)
+    judged = _with_unjudged(human, judged, design, unjudged)
     worth = _credit(named, credit, known)
     tasks = {t: f"\0{rows[0].cluster}" for t, rows in human.rows.items() if rows[0].cluster}
     tasks |= {t: f"\0{row.task}" for t, row in judged.rows.items() if row.task}
@@ -146,6 +159,7 @@ def load_tables(
         tasks=pd.factorize(traces["task_key"])[0],
         weights=weights,
         reviewers=human.reviewers,
+        overlap_random=overlap_random,
         skipped_ids=tuple(skipped),
         skipped_weights=None
         if weights is None
@@ -161,6 +175,26 @@ def load_tables(
         notes=tuple(_notes(traces, found, limits, skipped=skipped and design == "production")),
     )
     return data
+
+
+def _with_unjudged(
+    human: LabelFile, judged: VerdictFile, design: Design, unjudged: Unjudged | None
+) -> VerdictFile:
+    """Add the labelled traces without a verdict row, or refuse where they are too many."""
+    lacking = [rows[0] for trace_id, rows in human.rows.items() if trace_id not in judged.rows]
+    if unjudged == "no_verdict":
+        added = {row.trace_id: VerdictRow(line=row.line, trace_id=row.trace_id) for row in lacking}
+        return replace(judged, rows={**judged.rows, **added})
+    found = len(human.rows) - len(lacking)
+    too_many = found and len(lacking) > UNJUDGED_MOST * len(human.rows)
+    if design == "production" and unjudged is None and too_many:
+        raise CalibrationError(
+            f"{len(lacking):,} of {len(human.rows):,} labelled traces have no row in "
+            f"{judged.path} (line {lacking[0].line} of {human.path} is the first): with "
+            "--unjudged no_verdict they are runs that the judge did not answer, with --unjudged "
+            "outside they are no part of production"
+        )
+    return judged
 
 
 def _classes(
