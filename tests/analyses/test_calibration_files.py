@@ -244,7 +244,8 @@ def test_workflows_of_the_taxonomy_keep_its_ceilings(write: Write) -> None:
 def test_labels_without_a_verdict_are_asked_about_above_two_per_cent(write: Write) -> None:
     """40 judged traces, half of them pass, and 10 that the judge never saw, all fail."""
     labels = [f"t{k},{'pass' if k % 2 and k < 40 else 'fail'}" for k in range(50)]
-    files: Any = (write, labels, [f"t{k},pass" for k in range(40)])
+    lines = [f"t{k},pass" for k in range(40)]
+    files: Any = (write, labels, lines)
     with pytest.raises(CalibrationError, match=r"10 of 50 labelled traces .*--unjudged outside"):
         of_lines(*files)
     outside = of_lines(*files, unjudged="outside")
@@ -257,7 +258,7 @@ def test_labels_without_a_verdict_are_asked_about_above_two_per_cent(write: Writ
     # One of 51 is below 2 %, and a reference set is no part of production.
     few = of_lines(write, [f"t{k},pass" for k in range(51)], [f"t{k},pass" for k in range(50)])
     assert len(few.set_aside) == 1
-    assert len(of_lines(*files, design="reference").set_aside) == 10
+    assert len(of_lines(write, labels, lines, "reference").set_aside) == 10
     with pytest.raises(CalibrationError, match="must be the same in both"):
         of_lines(write, ["x,pass", "y,fail"], ["t0,pass", "t1,fail"])
 

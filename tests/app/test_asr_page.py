@@ -85,7 +85,7 @@ def test_the_window_and_the_workflow_narrow_it(filled: MakeStore, open_app: Open
     app = open_app("asr")
     before = figures(app)
     shown(app.segmented_control(key="asr_window").set_value("Last week").run())
-    assert "The mean score of the 30 production traces (2026-W41)" in texts(app)
+    assert "The mean score of runs like the 30 production traces (2026-W41)" in texts(app)
     assert "--from 2026-W41 --to 2026-W41" in texts(app)
     app.segmented_control(key="asr_window").set_value("From - to").run()
     app.date_input(key="asr_to").set_value(DAYS[0].date()).run()

@@ -579,8 +579,8 @@ def _target(rates: StoreRates) -> str:
     if options.since is not None or options.until is not None:
         where += f" ({options.window_words})"
     return (
-        f"The mean score of runs like the {len(loaded.traces):,}{where} that the batch "
-        f"{loaded.batch.batch_id} was drawn from, {errors}."
+        f"The mean score of runs like the {len(loaded.traces):,} production traces{where} that "
+        f"the batch {loaded.batch.batch_id} was drawn from, {errors}."
     )
 
 
