@@ -133,7 +133,8 @@ def _refused(notices: Sequence[Notice], headline: str) -> list[str]:
 def _reservations(result: JudgeCalibration, names: Mapping[str, str]) -> None:
     """Say everything else that a reader of the number must know."""
     calibration = result.calibration
-    lines = [*words.human_side(result.human)] if result.human is not None else []
+    lines = [*words.of_what(result)]
+    lines += words.human_side(result.human) if result.human is not None else []
     left_out = [
         f"without {names.get(who, who)}: {'not estimable' if value is None else f'{value:.3f}'}"
         for who, value in result.without_reviewer.items()

@@ -126,10 +126,7 @@ def _about(found: JudgeCalibration) -> Iterator[str]:
         f"{found.calibration.n_labels:,} labelled traces ({drawn(found)}), "
         f"{found.calibration.n_production:,} judged"
     )
-    if found.design == "production":
-        yield ESTIMANDS[found.estimand].format(n=found.calibration.n_production)
-    if found.composition is not None:
-        yield composed(found.composition)
+    yield from of_what(found)
     if found.human is not None:
         yield from human_side(found.human)
     yield from found.notes
@@ -139,6 +136,14 @@ def _about(found: JudgeCalibration) -> Iterator[str]:
     for (file, reason), lines in rows.items():
         few = ", ".join(map(str, lines[:LINES_SHOWN])) + ", ..." * (len(lines) > LINES_SHOWN)
         yield Name(f"set aside: {len(lines):,} of {file}, line {few}: {reason}")
+
+
+def of_what(found: JudgeCalibration) -> Iterator[str]:
+    """Yield of which runs the rate is, and whether the labels look like them."""
+    if found.design == "production":
+        yield ESTIMANDS[found.estimand].format(n=found.calibration.n_production)
+    if found.composition is not None:
+        yield composed(found.composition)
 
 
 def composed(found: Composition) -> str:
