@@ -39,7 +39,7 @@ def test_narrowed_saved_and_a_trace_opened(
 ) -> None:
     server.start()
     page.goto(f"{server.url}/asr?reviewer=lea")
-    page.get_by_text("The mean score of runs like the 2,000 production traces").wait_for(timeout=SLOW_MS)
+    page.get_by_text("runs like the 2,000 production traces").wait_for(timeout=SLOW_MS)
 
     page.get_by_role("radio", name="Last 4 weeks").click()
     page.get_by_text("(2026-W32 to 2026-W35)").first.wait_for(timeout=SLOW_MS)
