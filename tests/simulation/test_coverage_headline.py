@@ -169,3 +169,32 @@ def test_a_lenient_reviewer(judge: Judge, n: int, tasks: int | None) -> None:
         (both, "two phases", setting, BAND),
         (alone, "control: one phase with a lenient reviewer", setting, (0.0, 0.94)),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("accuracy", [0.7, 0.85])
+def test_looking_while_labels_come_in(judge: Judge, accuracy: float) -> None:
+    """Looks at 40, 60, ... 400 labels: a miss at any of them counts."""
+    seed, rates, size = 20305, lenient_judge(accuracy), 4_000
+    rng = np.random.default_rng([seed, round(100 * accuracy)])
+    always, fixed = Tally(TRUE_SCORE), Tally(TRUE_SCORE)
+    for _ in range(REPETITIONS):
+        human = rng.choice(5, size, p=MIX)
+        verdicts = say(rng, human, rates)
+        production = production_sums(verdicts, None, credit=CREDIT, n_verdicts=5)
+        looks = [
+            post_stratified(
+                LabelledSample(human=np.eye(5)[human[:n]], verdicts=verdicts[:n]), production
+            ).estimate
+            for n in range(40, 401, 20)
+        ]
+        ever = [None if look.any_time is None else look.any_time.interval for look in looks]
+        for tally, limits in ((always, ever), (fixed, [look.interval for look in looks])):
+            inside = [of is not None and of[0] <= TRUE_SCORE <= of[1] for of in limits]
+            low, high = limits[-1] or (0.0, 0.0)
+            tally.count(all(inside), (high - low) / 2)
+    setting = f"every look from 40 to 400 labels, judge {accuracy}"
+    give_all(
+        judge, seed,
+        (always, "headline, limits that hold at every look", setting, (0.935, 1.0)),
+        (fixed, "control: headline, fixed limits at every look", setting, (0.0, 0.85)),
+    )  # fmt: skip
