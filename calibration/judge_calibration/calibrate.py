@@ -44,6 +44,7 @@ from calibration.judge_calibration.samples import (
     JudgeQuality,
     LabelledSample,
     Notice,
+    ProductionRuns,
     ProductionSums,
     confusion,
     judge_quality,
@@ -219,9 +220,19 @@ class Case:
         """Production; a reference set is added, for the diagnostics only."""
         if self.settings.design == "production":
             return self.production
-        added = np.bincount(self.labelled.verdicts, minlength=self.production.counts.size)
-        return production_sums_from_counts(
-            self.production.counts + added, credit=self.production.credit
+        runs, added = self.production.runs, self.labelled.verdicts
+        own = self.labelled.penalties if self.net else None
+        return replace(
+            self.production,
+            counts=self.production.counts
+            + np.bincount(added, minlength=self.production.counts.size),
+            runs=ProductionRuns(
+                verdicts=np.concatenate([runs.verdicts, added]),
+                penalties=np.concatenate(
+                    [runs.penalties, np.zeros(added.size) if own is None else own]
+                ),
+                times=np.concatenate([runs.times, np.ones(added.size)]),
+            ),
         )
 
     @property

@@ -157,8 +157,8 @@ class PostStratified:
     """Post-stratified estimate with its diagnostics.
 
     `stratum_means` : mean score in the stratum of each verdict; None for unused verdicts.
-    `r_squared` : share of the variance of the labelled scores between strata; labels are worth
-    about 1 / (1 - r_squared) times their number. None without variation.
+    `r_squared` : share of the variance of the labelled scores that verdict and cost explain; labels
+    are worth about 1 / (1 - r_squared) times their number. None without variation.
     `variance_labels` : the part of the squared standard error due to the labels.
     """
 
@@ -604,12 +604,12 @@ def _with_any_time(estimate: Estimate) -> Estimate:
     squared = (1 - level) ** 2
     tuned = (-float(special.lambertw(-squared / np.e, -1).real) - 1) / TIGHTEST
     r = estimate.n * tuned
-    factor = np.sqrt((r + 1) / r * np.log((r + 1) / squared))
-    factor *= two_sided_t(level, estimate.df) / two_sided_z(level)
-    centre = special.logit(estimate.value)
-    reach = factor * estimate.se / (estimate.value * (1 - estimate.value))
-    limits = float(special.expit(centre - reach)), float(special.expit(centre + reach))
-    return replace(estimate, any_time=AnyTime(factor=float(factor), interval=limits))
+    wider = float(np.sqrt((r + 1) / r * np.log((r + 1) / squared))) / two_sided_z(level)
+    limits = logit_interval(
+        estimate.value, wider * estimate.se, df=estimate.df, confidence_level=level
+    )
+    factor = wider * two_sided_t(level, estimate.df)
+    return replace(estimate, any_time=AnyTime(factor=factor, interval=limits))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

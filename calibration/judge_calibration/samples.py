@@ -202,7 +202,7 @@ class ProductionSums:
     @property
     def has_costs(self) -> bool:
         """Whether any trace has a penalty."""
-        return not np.allclose(self.sums, self.levels[:, None] * self.counts, rtol=1e-12, atol=0)
+        return bool((self.runs.penalties > 0).any())
 
 
 def validated_credit(credit: ArrayLike) -> FloatArray:
