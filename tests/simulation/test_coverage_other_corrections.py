@@ -7,6 +7,7 @@ from calibration.judge_calibration.calibrate import calibrate, calibrate_tables,
 from calibration.judge_calibration.confusion_inversion import bayesian, bootstrap_inversion, lee
 from calibration.judge_calibration.post_stratification import (
     bootstrap_post_stratified,
+    promised,
     verdict_strata,
 )
 from calibration.judge_calibration.prediction_powered import (
@@ -58,9 +59,14 @@ def test_ppi_plus_plus_and_bootstrap_cover(
         proxies = score_proxies(verdicts, penalties if with_cost else None, production)
         tuned.add(ppi_plus_plus(scores, proxies, score_sums(production)).estimate)
         strata = verdict_strata(verdicts, production.counts, CREDIT, otherwise=0.0)
-        (found,) = bootstrap_post_stratified(
-            scores[:, None], verdicts, production.counts, strata=strata, rng=rng, n_resamples=500
+        sample = LabelledSample(
+            human=np.eye(5)[human], verdicts=verdicts, penalties=penalties if with_cost else None
         )
+        residuals, of_production = promised(sample, production, strata=strata, net=with_cost)
+        (found,) = bootstrap_post_stratified(
+            residuals[:, None], verdicts, production.counts, strata=strata, rng=rng,
+            promised=of_production, n_resamples=500,
+        )  # fmt: skip
         drawn.add(found)
     setting = named(accuracy, n, N, with_cost=with_cost)
     give_all(
