@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from calibration.judge_calibration import confusion_inversion
-from calibration.judge_calibration.confusion_inversion import Draws, draw_posterior
+from calibration.judge_calibration.bayesian import Draws, draw_posterior
 from tests.cli_runs import asr, calibrate, filled, template
 from tests.stores import built_in
 

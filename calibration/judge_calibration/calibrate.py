@@ -7,9 +7,9 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibration.judge_calibration.bayesian import bayesian
 from calibration.judge_calibration.confusion_inversion import (
     Inversion,
-    bayesian,
     bootstrap_inversion,
     inversion_refusals,
     invert,
@@ -18,12 +18,9 @@ from calibration.judge_calibration.confusion_inversion import (
 )
 from calibration.judge_calibration.post_stratification import (
     Estimand,
-    Gain,
     PostStratified,
-    Strata,
     bootstrap_post_stratified,
     class_shares,
-    effective_gain,
     post_stratified,
     promised,
 )
@@ -56,6 +53,7 @@ from calibration.judge_calibration.samples import (
     validated_human,
     with_enough_labels,
 )
+from calibration.judge_calibration.strata import Gain, Strata, effective_gain
 from calibration.statistics.estimate import (
     OK,
     Estimate,

@@ -11,11 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibration.judge_calibration.post_stratification import (
-    UNUSED,
-    merge_small,
-    verdict_strata,
-)
+from calibration.judge_calibration.strata import UNUSED, merge_small, verdict_strata
 from calibration.statistics.estimate import (
     Estimate,
     FloatArray,

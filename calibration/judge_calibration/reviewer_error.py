@@ -10,14 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.judge_calibration.post_stratification import (
-    Joined,
-    join,
-    merge_small,
-    predictions,
-    rate_limits,
-)
+from calibration.judge_calibration.post_stratification import Joined, join, predictions, rate_limits
 from calibration.judge_calibration.samples import LabelledSample, ProductionSums
+from calibration.judge_calibration.strata import merge_small
 from calibration.statistics.estimate import Estimate, FloatArray, IntArray, not_estimable
 
 METHOD = "two phases, first labels corrected by adjudicated ones, logit t"

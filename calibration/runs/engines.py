@@ -32,7 +32,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from calibration.weeks import weeks_of
+from calibration.text import weeks_of
 
 _LINE = re.compile(r"^(?P<line>.*?)\s*-- (?P<mark>if|unless|each) (?P<name>\w+)(?P<block>:?)$")
 # Texts and identifiers in quotes hold no parameters.

@@ -40,7 +40,7 @@ from calibration.store.leases import (
 )
 from calibration.store.people import LEAD, REVIEWER, open_to
 from calibration.store.traces import TraceStore
-from calibration.weeks import weeks_of
+from calibration.text import weeks_of
 
 GOLD, REPEAT = "gold", "repeat"
 GOLD_RATE = REPEAT_RATE = 0.05

@@ -49,7 +49,7 @@ from calibration.success_rate.resampling import (
     units_of,
 )
 from calibration.success_rate.runs import RunCounts, condensed
-from calibration.weeks import calendar
+from calibration.text import calendar
 
 WINDOW, FEWEST, ANOMALY_LEVEL = 8, 6, 0.99
 

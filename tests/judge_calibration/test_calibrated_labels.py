@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from calibration.judge_calibration.post_stratification import Strata, class_probabilities
+from calibration.judge_calibration.strata import Strata, class_probabilities
 
 TWO = Strata(groups=(0, 1), merged=())
 

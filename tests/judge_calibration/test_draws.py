@@ -4,18 +4,15 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from calibration.judge_calibration.confusion_inversion import (
-    bayesian,
-    bootstrap_inversion,
-    draw_posterior,
-    invert,
-)
-from calibration.judge_calibration.post_stratification import Strata, bootstrap_post_stratified
+from calibration.judge_calibration.bayesian import bayesian, draw_posterior
+from calibration.judge_calibration.confusion_inversion import bootstrap_inversion, invert
+from calibration.judge_calibration.post_stratification import bootstrap_post_stratified
 from calibration.judge_calibration.samples import (
     ProductionSums,
     production_sums,
     production_sums_from_counts,
 )
+from calibration.judge_calibration.strata import Strata
 from tests.judge_calibration.test_estimators import stratified
 
 CREDIT = [1.0, 0.4, 0.0]

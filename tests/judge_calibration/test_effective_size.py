@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from calibration.judge_calibration.post_stratification import Strata, effective_gain
+from calibration.judge_calibration.strata import Strata, effective_gain
 from calibration.statistics.means import human_only
 from tests.agreement.tables import jackknife_se
 from tests.judge_calibration.test_estimators import stratified

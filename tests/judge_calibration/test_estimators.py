@@ -14,9 +14,7 @@ from calibration.judge_calibration.calibrate import calibrate
 from calibration.judge_calibration.confusion_inversion import invert
 from calibration.judge_calibration.post_stratification import (
     PostStratified,
-    Strata,
     class_shares,
-    merge_small,
     post_stratified,
 )
 from calibration.judge_calibration.samples import (
@@ -25,6 +23,7 @@ from calibration.judge_calibration.samples import (
     production_sums,
     production_sums_from_counts,
 )
+from calibration.judge_calibration.strata import Strata, merge_small
 from calibration.statistics.means import human_only
 from tests.judge_calibration.test_golden_peers import on_logit_scale
 

@@ -3,19 +3,17 @@
 import numpy as np
 import pytest
 
+from calibration.judge_calibration.bayesian import bayesian
 from calibration.judge_calibration.calibrate import calibrate, calibrate_tables, transport_gap
-from calibration.judge_calibration.confusion_inversion import bayesian, bootstrap_inversion, lee
-from calibration.judge_calibration.post_stratification import (
-    bootstrap_post_stratified,
-    promised,
-    verdict_strata,
-)
+from calibration.judge_calibration.confusion_inversion import bootstrap_inversion, lee
+from calibration.judge_calibration.post_stratification import bootstrap_post_stratified, promised
 from calibration.judge_calibration.prediction_powered import (
     ppi_plus_plus,
     score_proxies,
     score_sums,
 )
 from calibration.judge_calibration.samples import LabelledSample, production_sums_from_counts
+from calibration.judge_calibration.strata import verdict_strata
 from tests.simulation.judged import (
     CREDIT,
     PRODUCTION,

@@ -14,13 +14,9 @@ from calibration.judge_calibration.label_planning import (
     error_rate,
     stratum_sds,
 )
-from calibration.judge_calibration.post_stratification import (
-    class_shares,
-    effective_gain,
-    post_stratified,
-    verdict_strata,
-)
+from calibration.judge_calibration.post_stratification import class_shares, post_stratified
 from calibration.judge_calibration.samples import production_sums_from_counts
+from calibration.judge_calibration.strata import effective_gain, verdict_strata
 from calibration.statistics.means import human_only, mean_against_zero
 from tests.simulation.judged import (
     CREDIT,

@@ -12,7 +12,7 @@ from calibration.success_rate.trend import (
     false_alarm_rate,
     weekly_series,
 )
-from calibration.weeks import calendar
+from calibration.text import calendar
 from tests.classes import count_runs
 from tests.success_rate.rates import rng
 

@@ -36,7 +36,7 @@ from calibration.errors import InputError
 from calibration.statistics.estimate import Estimate, FloatArray
 from calibration.store import Store
 from calibration.taxonomy import Taxonomy
-from calibration.weeks import week_of
+from calibration.text import week_of
 
 CLUSTERS = ("trace", "task")
 

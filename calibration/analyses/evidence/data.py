@@ -18,7 +18,7 @@ from calibration.judge_calibration.samples import Design, LabelledSample
 from calibration.records import NO_VERDICT, Evidence, SetAside
 from calibration.store import Batch
 from calibration.taxonomy import Taxonomy
-from calibration.weeks import weeks_of
+from calibration.text import weeks_of
 
 UNKNOWN = "unknown"
 BY = ("agent", "workflow", "model", "week")

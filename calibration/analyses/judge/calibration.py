@@ -28,13 +28,7 @@ from calibration.judge_calibration.calibrate import (
     calibrate,
     calibrate_tables,
 )
-from calibration.judge_calibration.post_stratification import (
-    ClassProbabilities,
-    Estimand,
-    IfSkipped,
-    class_probabilities,
-    if_skipped,
-)
+from calibration.judge_calibration.post_stratification import Estimand, IfSkipped, if_skipped
 from calibration.judge_calibration.reviewer_error import TwoPhase, first_phase, two_phase
 from calibration.judge_calibration.samples import (
     ESTIMATORS,
@@ -47,6 +41,7 @@ from calibration.judge_calibration.samples import (
     Notice,
     composition,
 )
+from calibration.judge_calibration.strata import ClassProbabilities, class_probabilities
 from calibration.records import SetAside
 from calibration.statistics.estimate import Estimate, cluster_indices, not_estimable
 from calibration.statistics.intervals import METHOD

@@ -26,7 +26,7 @@ from calibration.judge_calibration.label_planning import (
     traces_needed,
     worst_spread,
 )
-from calibration.judge_calibration.post_stratification import Gain, effective_gain, verdict_strata
+from calibration.judge_calibration.strata import Gain, effective_gain, verdict_strata
 from calibration.statistics.estimate import Estimate
 from calibration.store import Store
 from calibration.success_rate.runs import scores

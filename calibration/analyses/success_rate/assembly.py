@@ -58,7 +58,7 @@ from calibration.success_rate.runs import RunCounts
 from calibration.success_rate.trend import WeeklySeries, mix_shifts, weekly_series
 from calibration.tables.rows import as_csv
 from calibration.taxonomy import Taxonomy
-from calibration.weeks import calendar
+from calibration.text import calendar
 
 # The name of each rate, and the columns that record it.
 RATES: Mapping[str, tuple[str, str]] = {

@@ -77,7 +77,7 @@ from calibration.success_rate.pass_at_k import PassAtK, count_trials, pass_over_
 from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts
 from calibration.success_rate.runs import RunCounts, absent_places, count_runs
 from calibration.taxonomy import Taxonomy
-from calibration.weeks import calendar, week_of
+from calibration.text import calendar, week_of
 
 NO_VERDICTS = "the store holds no verdicts; import a judge's verdicts to correct for its errors"
 BY = ("week", "workflow", "model")

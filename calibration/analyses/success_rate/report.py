@@ -20,7 +20,7 @@ from calibration.success_rate.pass_at_k import PassAtK
 from calibration.success_rate.resampling import Interval
 from calibration.success_rate.trend import MixShift, WeeklySeries
 from calibration.taxonomy import Taxonomy, default_credits
-from calibration.weeks import first_day
+from calibration.text import first_day
 
 PREVIOUS = "previous"
 
