@@ -22,6 +22,7 @@ NOT_RECORDED = {
     "judge": "no human labels to hold the judge against",
     "non_inferior": "no baseline: give --baseline",
     "regression": "no baseline: give --baseline",
+    "trend": "no column 'started_at': record when each run was started",
     "latency_p95": "no latency was recorded",
     "cost": "no cost was recorded",
 }
@@ -201,6 +202,18 @@ class CostMeasured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrendMeasured:
+    """The CUSUM of the weekly rates in the last week, its limit, and the alarm in words.
+
+    `path.n` counts the weeks that were judged.
+    """
+
+    path: Estimate
+    limit: float
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measurements:
     """All measurements that gates may need; a missing one was not recorded.
 
@@ -217,6 +230,7 @@ class Measurements:
     changes: Mapping[str, BaselineChange] = field(default_factory=dict)
     by_category: Mapping[str, BaselineChange] = field(default_factory=dict)
     cost: CostMeasured | None = None
+    trend: TrendMeasured | None = None
     why_not: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -357,6 +371,16 @@ def of_cost(gate: Setting, measured: Measurements) -> GateResult:
     return _result(gate, status, rule, cost.share_over, why=why, threshold=most, parts=tuple(parts))
 
 
+def of_trend(gate: Setting, measured: Measurements) -> GateResult:
+    """Fail while the weekly rate is below its baseline by CUSUM."""
+    trend, rule = measured.trend, "no lasting drop of the weekly rate (CUSUM)"
+    if trend is None:
+        return _result(gate, "skipped", rule)
+    # The path has no interval; its limit is set for its false alarms.
+    status, why = check(trend.path, trend.limit, at_least=False, interval_aware=False)
+    return _result(gate, status, rule, trend.path, why=trend.why or why, threshold=trend.limit)
+
+
 def evaluate(measured: Measurements, gates: GateFile) -> GateReport:
     """Decide every gate.
 
@@ -397,6 +421,8 @@ def _decide(gate: Setting, measured: Measurements, confidence_level: float) -> G
             found = of_non_inferior(gate, measured)
         case "regression":
             found = of_regression(gate, measured, confidence_level)
+        case "trend":
+            found = of_trend(gate, measured)
         case _:
             found = of_cost(gate, measured)
     if found.status != "skipped":

@@ -78,6 +78,7 @@ METRICS: Mapping[str, Mapping[str, Key]] = {
     "pass_at": {"threshold": _SHARE},
     "pass_hat": {"threshold": _SHARE},
     "asr": {"threshold": _SHARE},
+    "trend": {},
     "loops": {"threshold": _NONE, "max_upper": Key(default=1, low=0, high=1)},
     "data_corruption": {"threshold": _NONE, "max_upper": Key(default=1, low=0, high=1)},
     "human_review": {
@@ -110,6 +111,7 @@ DEFAULTS: Mapping[str, tuple[Level, Mapping[str, float]]] = {
     "judge": ("should", {}),
     "non_inferior": ("should", {}),
     "regression": ("must", {}),
+    "trend": ("should", {}),
     "latency_p95": ("should", {}),
     "cost": ("must", {}),
 }

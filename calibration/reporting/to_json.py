@@ -88,7 +88,7 @@ from calibration.statistics.means import MeanAgainstZero
 from calibration.success_rate.comparison import ClassChange, Comparison, Difference
 from calibration.success_rate.pass_at_k import PassAtK
 from calibration.success_rate.rate import AgentSuccessRate
-from calibration.success_rate.trend import Expectation, Week, WeeklySeries
+from calibration.success_rate.trend import Expectation, LastingDrop, Week, WeeklySeries
 from reference_dataset.repeat_pass import RepeatAgreement, RepeatPass
 from reference_dataset.statistics import DatasetReport
 
@@ -605,10 +605,14 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "details origin fingerprint=origin.fingerprint",
     ),
     WeeklySeries: (
-        "false_alarm_rate n_without_week",
+        "false_alarm_rate n_without_week lasting_drop=drop",
         ("rolling", lambda of: "pooled" if of.pooled else "mean of weeks", str),
     ),
-    Week: ("week n asr=rate rolling_4_weeks=rolling expected anomaly=expected.anomaly",),
+    LastingDrop: ("alarm since baseline cusum=value limit n_weeks left_out method status",),
+    Week: (
+        "week n asr=rate rolling_4_weeks=rolling expected anomaly=expected.anomaly cusum "
+        "below_baseline=below",
+    ),
     Expectation: ("value interval n_weeks",),
     AgentSuccessRate: (
         "asr asr_gross asr_literal asr_without_abandoned pass_rate mean_effective_penalty "

@@ -1,5 +1,6 @@
 """`asr gate`: exit codes, and what it writes, through the command."""
 
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ def test_a_run_that_passes_everything(run: Run) -> None:
     result = data(done)
     assert (result["passed"], result["exit_code"], result["calibrated"]) == (True, 0, False)
     gates = by_name(done)
-    assert {gate["status"] for gate in gates.values()} == {"pass"}
+    # These runs have no time.
+    assert {name for name, gate in gates.items() if gate["status"] != "pass"} == {"trend"}
+    assert gates["trend"]["why"] == "no column 'started_at': record when each run was started"
     core = gates["pass_at_1[core]"]
     assert core["value"] == pytest.approx(48 / 54)
     assert (core["n"], core["threshold"], core["level"]) == (54, 0.8, "must")
@@ -57,3 +60,25 @@ def test_names_do_not_steer_the_terminal_and_a_summary_goes_on(run: Run) -> None
     text = Path("summary.md").read_text(encoding="utf-8")
     assert text.startswith("before\n# Gates\n\n> **`GATES FAILED: ")
     assert "\x1b" not in shown + text + Path("gates.xml").read_text(encoding="utf-8")
+
+
+def test_a_lasting_drop_of_the_weekly_rate_fails_the_run(run: Run) -> None:
+    """Ten weeks of 40 runs at .9, then three at .7: .2 is 2.4 standard errors of a week.
+
+    On the logit scale half a run is added to both sides: (36 + .5) / 41 = .890.
+    """
+    gates = 'defaults = false\n[gates.trend]\nlevel = "must"'
+    found = [
+        row | {"started_at": f"{monday}T10:00:00Z", "trace_id": f"{week}-{number}", "task_id": ""}
+        for week in range(13)
+        for monday in [date(2026, 6, 1) + timedelta(weeks=week)]
+        for number, row in enumerate(rows(40, trials=1, failing=12 if week > 9 else 4))
+    ]
+    done = run(csv_of(found), "--json", code=1, gates=gates)
+    trend = by_name(done)["trend"]
+    assert (trend["status"], trend["n"], trend["threshold"]) == ("fail", 5, 4.3)
+    assert trend["why"] == "below its baseline of 0.890 since 2026-W33"
+    kept = [row for row in found if row["started_at"] < "2026-07-20"]
+    done = run(csv_of(kept), "--json", code=1, gates=gates)
+    trend = by_name(done)["trend"]
+    assert trend["why"] == "9 weeks with an interval are needed, there are 7"

@@ -11,6 +11,7 @@ from calibration.gates.evaluate import (
     GateResult,
     JudgeMeasured,
     Measurements,
+    TrendMeasured,
     WorkflowCost,
     evaluate,
 )
@@ -86,6 +87,14 @@ CASES: dict[str, tuple[dict[str, Any], ...]] = {
     ),
     "regression": tuple(
         {"changes": {"pass_at_1": found}} for found in (change(-0.05), change(-0.051), NO_CHANGE)
+    ),
+    "trend": tuple(
+        {"trend": TrendMeasured(path=found, limit=4.3, why=why)}
+        for found, why in (
+            (Estimate(value=4.2, interval=None, n=3, method="m"), ""),
+            (Estimate(value=4.4, interval=None, n=3, method="m"), "below since"),
+            (NONE, ""),
+        )
     ),
     "latency_p95": tuple(
         {"rates": {"latency_p95": found}} for found in (of(29.9, 3), of(30, 0), NONE)
@@ -255,3 +264,12 @@ def test_every_workflow_must_keep_its_ceiling() -> None:
     assert status(cheap, flow("b", of(0.5), None)) == ("not_estimable", "not estimable: b")
     assert status(cheap, flow("b", of(0.5), known=89)) == ("not_estimable", "not estimable: b")
     assert status(cheap, flow("b", of(1.5), known=10)) == ("fail", "failed: b")
+
+
+def test_a_lasting_drop_fails_the_gate_whether_or_not_gates_use_intervals() -> None:
+    path = Estimate(value=4.4, interval=None, n=3, method="CUSUM")
+    measured = Measurements(trend=TrendMeasured(path=path, limit=4.3, why="below since 2026-W31"))
+    for aware in (True, False):
+        result = one("trend", measured, interval_aware=aware)
+        assert (result.status, result.threshold, result.n) == ("fail", 4.3, 3)
+        assert result.why == "below since 2026-W31"

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from calibration.success_rate.trend import false_alarm_rate, weekly_series
+from calibration.success_rate.trend import cusum, expectation, false_alarm_rate, weekly_series
 from tests.classes import count_runs
-from tests.simulation.judged import Judge, Tally
+from tests.simulation.judged import Floats, Judge, Tally
 from tests.simulation.runs import CEILING, TRUTH, independent, repeated, shifted
 
 pytestmark = pytest.mark.slow
@@ -69,3 +69,51 @@ def test_rolling_mean_covers(judge: Judge, same_tasks: bool) -> None:
         tally.add_sure(weekly_series(counts, rng=rng).weeks[-1].rolling)
     of = f"40 tasks x 2 a week, {'the same every week' if same_tasks else 'others every week'}"
     tally.give(judge, "rolling 4-week mean", of, seed=seed, band=(0.93, 0.97))
+
+
+def sixteen_weeks(
+    rng: np.random.Generator, rate: float, scatter: float, drop: float, repetitions: int
+) -> Floats:
+    """Return weekly rates of a standard error of .02; the last eight weeks are lower by `drop`."""
+    n = round(rate * (1 - rate) / SE**2)
+    true = rate + scatter * rng.standard_normal((repetitions, 16))
+    true[:, 8:] -= drop
+    return np.array(rng.binomial(n, true.clip(0, 1)) / n)
+
+
+def errors_of(values: Floats, rate: float) -> tuple[Floats, Floats]:
+    """Return the standard errors of weekly rates, and their runs."""
+    n = round(rate * (1 - rate) / SE**2)
+    return np.sqrt(values * (1 - values) / (n - 1)), np.full(values.size, float(n))
+
+
+SE = 0.02
+DROP = "lasting drop, CUSUM"
+
+
+@pytest.mark.parametrize("rate", [0.6, 0.85])
+@pytest.mark.parametrize("scatter", [0.0, 0.01, 0.02])
+def test_cusum_alarms_without_a_change(judge: Judge, rate: float, scatter: float) -> None:
+    seed, tally = 20293, Tally(0.0)
+    rng = np.random.default_rng([seed, int(100 * rate), int(100 * scatter)])
+    for values in sixteen_weeks(rng, rate, scatter, 0.0, 8000):
+        path, _, _ = cusum(values, *errors_of(values, rate))
+        tally.count(bool(np.nanmax(path) > 4.3))
+    of = f"no change, ASR {rate:g}, SE .02, true weeks scatter by {scatter:g}: alarms in 8 weeks"
+    tally.give(judge, DROP, of, seed=seed, band=(0.0, 0.05))
+
+
+@pytest.mark.parametrize("scatter", [0.0, 0.01])
+def test_cusum_finds_a_lasting_drop(judge: Judge, scatter: float) -> None:
+    seed, found, single = 20294, Tally(0.0), Tally(0.0)
+    rng = np.random.default_rng([seed, int(100 * scatter)])
+    for values in sixteen_weeks(rng, 0.6, scatter, 0.06, REPETITIONS):
+        errors, sizes = errors_of(values, 0.6)
+        path, _, _ = cusum(values, errors, sizes)
+        found.count(bool(np.nanmax(path) > 4.3))
+        nine = [slice(week - 8, week + 1) for week in range(8, 16)]
+        seen = [expectation(values[of], errors[of], sizes[of]) for of in nine]
+        single.count(any(one is not None and one.anomaly for one in seen))
+    of = f"6 points at SE .02, true weeks scatter by {scatter:g}"
+    found.give(judge, DROP, f"{of}: found within 8 weeks", seed=seed, band=(0.95, 1.0))
+    single.give(judge, "weekly anomaly", f"{of}: found within 8 weeks", seed=seed, band=(0.0, 0.3))

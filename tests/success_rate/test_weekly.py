@@ -8,6 +8,7 @@ from scipy import special, stats
 
 from calibration.success_rate.trend import (
     WeeklySeries,
+    cusum,
     expectation,
     false_alarm_rate,
     weekly_series,
@@ -135,3 +136,50 @@ def test_false_alarm_rate_of_a_spread_that_is_seen() -> None:
     t = stats.t.ppf(0.995, 6)
     assert rate == pytest.approx(2 * stats.t.sf(t, 7), abs=0.001)
     assert false_alarm_rate(np.full(5, 0.1), rng=rng()) is None
+
+
+def test_a_small_drop_that_lasts_is_named_with_the_week_it_began() -> None:
+    """.60 of 600 for eight weeks, then .54: three standard errors a week are no anomaly."""
+    steady = {week: (360 + (week % 2), 600) for week in range(1, 10)}
+    found = series({**steady, **dict.fromkeys((10, 12, 13), (324, 600))})
+    assert not any(week.anomaly for week in found.weeks)
+    drop = found.drop
+    assert drop is not None
+    assert (drop.alarm, drop.since, drop.n_weeks) == (True, "2026-W10", 4)
+    # W11 has no runs: it is named, and the path goes on after it.
+    assert drop.left_out == ("2026-W11",)
+    assert [week.cusum is None for week in found.weeks] == [True] * 8 + [False] * 2 + [
+        True,
+        False,
+        False,
+    ]
+    assert drop.baseline == pytest.approx(360.5 / 600, abs=1e-3)
+    assert [week.below for week in found.weeks[-3:]] == [False, True, True]
+    # Errors of .0812 and .0808 / sqrt(8) on the logit scale.
+    logit = special.logit(360.5 / 600) - special.logit(0.54)
+    error = np.sqrt(1 / (600 * 0.54 * 0.46) + 1 / (8 * 600 * 0.6 * 0.4))
+    assert found.weeks[9].cusum == pytest.approx(logit / error - 0.5, abs=0.03)
+
+
+def test_the_path_needs_eight_weeks_with_an_interval_and_one_more() -> None:
+    found = series({week: (2, 3) if week == 4 else (60, 100) for week in range(1, 10)}).drop
+    assert found is not None
+    assert found.status == "not_estimable: 9 weeks with an interval are needed, there are 8"
+    assert (found.since, found.baseline, found.value, found.n_weeks) == (None, None, None, 0)
+    assert found.left_out == ("2026-W04",)
+    assert weekly_series(count_runs([0], by={"week": [None]}), rng=rng()).drop is None
+
+
+def test_an_alarm_outlives_its_block_and_a_path_without_one_starts_anew() -> None:
+    """Weeks 9 to 16 are below .6; they are the baseline of 17 to 24, which know no further drop."""
+    low = np.repeat([0.6, 0.5, 0.5], 8)
+    errors, sizes = np.full(24, 0.02), np.full(24, 600.0)
+    path, since, baseline = cusum(low, errors, sizes)
+    assert since == 8
+    assert baseline == pytest.approx(0.6, abs=1e-3)
+    np.testing.assert_allclose(np.diff(path[15:]), -0.5, atol=1e-9)
+    # Just below its limit at the end of a block, the path begins at zero.
+    small = np.concatenate([np.full(8, 0.6), np.full(7, 0.6), [0.52], np.full(8, 0.6)])
+    path, since, _ = cusum(small, errors, sizes)
+    assert 2 < path[15] < 4.3
+    assert (path[16], since) == (0, None)

@@ -26,7 +26,12 @@ from calibration.analyses.gates.baseline import (
     tree_fingerprint,
 )
 from calibration.analyses.reference_traces import marks
-from calibration.analyses.success_rate.assembly import bad_values, provisional
+from calibration.analyses.success_rate.assembly import (
+    LoadedRuns,
+    bad_values,
+    provisional,
+    weekly,
+)
 from calibration.analyses.success_rate.from_runs import (
     DIGITS,
     ProductionRead,
@@ -55,6 +60,7 @@ from calibration.gates.evaluate import (
     GateReport,
     JudgeMeasured,
     Measurements,
+    TrendMeasured,
     WorkflowCost,
     evaluate,
 )
@@ -70,6 +76,7 @@ from calibration.success_rate.pass_at_k import Trials, advice, pass_over_tasks
 from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts
 from calibration.success_rate.resampling import ratio_estimates
 from calibration.success_rate.runs import RunCounts
+from calibration.success_rate.trend import WeeklySeries, weekly_series
 from calibration.tables.labels import LabelFile, LabelRow, read_human_labels
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
@@ -294,6 +301,7 @@ def measurements(
     share_over: Estimate,
     review: Estimate | None,
     judge: JudgeMeasured | None,
+    trend: TrendMeasured | None,
     why_not: Mapping[str, str],
     versus: Against,
     confidence_level: float,
@@ -308,8 +316,21 @@ def measurements(
         changes=versus.changes,
         by_category=versus.by_category,
         cost=cost(tables, taxonomy, share_over, confidence_level=confidence_level),
+        trend=trend,
         why_not=why_not,
     )
+
+
+def trend_of(series: WeeklySeries) -> TrendMeasured | None:
+    """Return the CUSUM of a weekly series; None without weeks."""
+    drop = series.drop
+    if drop is None:
+        return None
+    path = Estimate(
+        value=drop.value, interval=None, n=drop.n_weeks, method=drop.method, status=drop.status
+    )
+    why = f"below its baseline of {drop.baseline:.3f} since {drop.since}" if drop.alarm else ""
+    return TrendMeasured(path=path, limit=drop.limit, why=why)
 
 
 def latency(found: Latencies | None, *, confidence_level: float) -> Estimate | None:
@@ -565,10 +586,17 @@ class _Gating:
             share_over=share_over,
             review=checked.review,
             judge=checked.judge,
+            trend=self._trend(),
             why_not=why_not,
             versus=versus,
             confidence_level=level,
         )
+
+    def _trend(self) -> TrendMeasured | None:
+        if "trend" not in {gate.metric for gate in self.settings.gates}:
+            return None
+        runs, options = self.read.by("week"), self.options
+        return trend_of(weekly_series(runs, pooled=options.pooled, **options.resampling(1)))
 
     def _pass_rates(self) -> tuple[dict[str, Estimate], dict[str, str]]:
         rates: dict[str, Estimate] = {}
@@ -685,7 +713,7 @@ def gate_store(
     events = {name: found for name, found in tables.events.items() if name == "loops"}
     tables = replace(tables, events=events | _corrupted(loaded))
     return GateAnalysis(
-        report=evaluate(_of_store(rates, tables, runs.taxonomy, settings), settings),
+        report=evaluate(_of_store(rates, runs, tables, settings), settings),
         settings=settings,
         asr=rates.headline,
         rates=rates.human,
@@ -718,10 +746,10 @@ def gate_store(
 
 
 def _of_store(
-    found: StoreRates, tables: GateTables, taxonomy: Taxonomy, settings: GateFile
+    found: StoreRates, runs: LoadedRuns, tables: GateTables, settings: GateFile
 ) -> Measurements:
     """Return the measurements for gates, each from the part of the store that holds it."""
-    rates, loaded = {"asr": found.headline}, found.loaded
+    rates, loaded, taxonomy = {"asr": found.headline}, found.loaded, runs.taxonomy
     why_not = dict.fromkeys(("non_inferior", "regression"), NO_BASELINE)
     for gate in settings.gates:
         if gate.metric in ("pass_at", "pass_hat"):
@@ -754,6 +782,7 @@ def _of_store(
         judge=None
         if found.judge is None
         else judge_measured(found.judge.calibration.judge, taxonomy.names),
+        trend=trend_of(weekly(runs)),
         why_not=why_not,
         versus=Against(),
         confidence_level=settings.confidence_level,

@@ -39,7 +39,14 @@ from calibration.reporting.document import (
 from calibration.statistics.estimate import OK, Estimate
 from calibration.success_rate.comparison import ClassChange, Difference
 from calibration.success_rate.pass_at_k import ADVISE_BAYESIAN, PassAtK
-from calibration.success_rate.trend import Week, WeeklySeries
+from calibration.success_rate.trend import (
+    CUSUM_LIMIT,
+    REFERENCE_VALUE,
+    WINDOW,
+    LastingDrop,
+    Week,
+    WeeklySeries,
+)
 from calibration.text import shown
 
 if TYPE_CHECKING:
@@ -842,6 +849,8 @@ def _weekly(series: WeeklySeries, basis: str) -> Iterator[Block]:
     judged = [w for w in series.weeks if w.expected is not None]
     rolling = "pooled over 4 weeks" if series.pooled else "mean of 4 weeks"
     first, last = series.weeks[0], series.weeks[-1]
+    if series.drop is not None:
+        yield _drop(series.drop, last.week)
     yield Trend(
         title=resting("ASR by ISO week, UTC", basis),
         describes=(
@@ -856,7 +865,7 @@ def _weekly(series: WeeklySeries, basis: str) -> Iterator[Block]:
         mark_name="outside what the weeks before lead one to expect",
         table=Table(
             title=f"The numbers of {len(series.weeks)} weeks",
-            head=("week", "ASR", "n", rolling, "expected", "flag"),
+            head=("week", "ASR", "n", rolling, "expected", "CUSUM", "flag"),
             rows=tuple(_week_row(w) for w in series.weeks),
             folded=True,
             notes=tuple(notes((w.week, w.rate) for w in series.weeks)),
@@ -876,8 +885,37 @@ def _weekly(series: WeeklySeries, basis: str) -> Iterator[Block]:
             f"{rule} With nothing changed this rule would mark {often} of the "
             f"{len(judged)} weeks it judged."
         )
+    if series.drop is not None and series.drop.baseline is not None:
+        yield small(
+            "CUSUM: how far the weeks are below their baseline, in standard errors, added up; "
+            f"{REFERENCE_VALUE:g} goes off each week, down to 0. Above {CUSUM_LIMIT:g} the rate is "
+            f"below its baseline: the mean of {WINDOW} weeks, which holds for the {WINDOW} after "
+            f"them. With nothing changed, at most 5 % of {WINDOW} weeks have an alarm, where the "
+            "true rates of weeks scatter by no more than their standard errors."
+        )
     if series.n_without_week:
         yield Words(text=f"{series.n_without_week:,} runs have no time and are in no week.")
+
+
+def _drop(drop: LastingDrop, last: str) -> Words:
+    """Say since when the rate is below its baseline, or that no lasting drop is found."""
+    if drop.baseline is None:
+        why = drop.status.removeprefix("not_estimable: ")
+        return small(f"A lasting drop cannot be looked for yet: {why}.")
+    missing = ""
+    if drop.left_out:
+        shown = ", ".join(drop.left_out[:SHOWN_WEEKS])
+        more = len(drop.left_out) - SHOWN_WEEKS
+        missing = f" Weeks without an interval are left out: {shown}"
+        missing += f" and {more} more." if more > 0 else "."
+    base = f"{drop.baseline:.3f}"
+    if drop.since is None:
+        return Words(text=f"No lasting drop up to {last}: the baseline is {base}.{missing}")
+    return Words(
+        text=f"The ASR is below its baseline of {base} since {drop.since} (CUSUM "
+        f"{drop.value:.1f}, limit {drop.limit:g}).{missing}",
+        kind="warning",
+    )
 
 
 def _point(week: Week) -> Point:
@@ -902,9 +940,10 @@ def _week_row(week: Week) -> Row:
             count(week.n),
             rolling,
             expected,
-            "anomaly" if week.anomaly else "",
+            "-" if week.cusum is None else f"{week.cusum:.1f}",
+            ", ".join(["anomaly"] * week.anomaly + ["below baseline"] * week.below),
         ),
-        flagged=week.anomaly,
+        flagged=week.anomaly or week.below,
     )
 
 
