@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from calibration.judge_calibration import confusion_inversion
+from calibration.judge_calibration import bayesian
 from calibration.judge_calibration.bayesian import Draws, draw_posterior
 from tests.cli_runs import asr, calibrate, filled, template
 from tests.stores import built_in
@@ -43,7 +43,7 @@ def few_draws(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         return draw_posterior(*tables, wanted=wanted // 10, **options)
 
     if "full_draws" not in request.fixturenames:
-        monkeypatch.setattr(confusion_inversion, "draw_posterior", few)
+        monkeypatch.setattr(bayesian, "draw_posterior", few)
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,15 @@
 """Import traces, verdicts and labels from files into the store, and export labels."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from calibration.analyses.evidence.data import UNKNOWN, group_names
+from calibration.analyses.evidence.from_store import load_batch, started, with_judge
 from calibration.analyses.reference_traces import is_reference
 from calibration.errors import CalibrationError, InputError, LabelRefusedError
 from calibration.records import (
@@ -18,8 +21,8 @@ from calibration.records import (
     Workflow,
 )
 from calibration.store import ImportResult, Store, check_sub_goals, clean_tags, import_token
-from calibration.tables.labels import LabelRow, VerdictRow, label_rows, verdict_rows
-from calibration.tables.rows import as_csv, guard, located, none_of
+from calibration.tables.labels import EXPOSED, LabelRow, VerdictRow, label_rows, verdict_rows
+from calibration.tables.rows import Row, as_csv, located, none_of
 from calibration.taxonomy import Taxonomy
 from calibration.trace_formats import ImportSettings, Parsed, Preview, detect, preview, read_traces
 from calibration.trace_formats.fields import wrong
@@ -32,9 +35,17 @@ REFERENCE = (
 TELL_EVERY = 500
 
 LABEL_COLUMNS = (
-    "trace_id", "reviewer", "outcome", "rationale", "evidence_step", "evidence_quote",
-    "confidence", "tags", "sub_goals",
+    "trace_id", "reviewer", "outcome", "adjudicated", "weight", "cluster", "rationale",
+    "evidence_step", "evidence_quote", "confidence", "tags", "sub_goals", "exposed",
 )  # fmt: skip
+
+VERDICT_COLUMNS = (
+    "trace_id", "outcome", "sample", "judge", "workflow", "task", "cost_usd", "units",
+    "ceiling_usd", "started_at", "agent", "model", "steps", "response_chars", "grade", "reason",
+    "evidence_step", "evidence_quote",
+)  # fmt: skip
+
+SKIPPED, ADJUDICATED = "a skipped trace, no label", "an adjudicated class, no reviewer's label"
 
 TAG_SEPARATOR = "; "
 NO_EVIDENCE = {"step_id": "", "quote": ""}
@@ -239,12 +250,15 @@ def _class_of(path: Path, row: LabelRow | VerdictRow, known: Sequence[str]) -> s
 def import_labels(store: Store, path: Path, *, batch_id: str) -> ImportResult[tuple[str, str]]:
     """Store the labels of a CSV, JSONL or Parquet file, with the columns of `label_rows`.
 
-    Tags are separated by semicolons; `sub_goals` is a JSON object of states by sub-goal id. Raises
+    Tags are separated by semicolons; `sub_goals` is a JSON object of states by sub-goal id. Rows
+    that are no blind label of a reviewer (skipped, adjudicated, exposed) are set aside. Raises
     InputError if a row is invalid (then nothing of the file is stored); CalibrationError if no
     label is for a trace of the batch.
     """
     taxonomy = store.taxonomy()
-    rows = list(label_rows(path, required=LABEL_COLUMNS[1:3]))
+    every = [(row, _no_label(row)) for row in label_rows(path)]
+    rows = [row for row, why in every if why is None]
+    aside = [SetAside(file=str(path), line=row.line, reason=why) for row, why in every if why]
     names = [_reviewer(path, row) for row in rows]
     marks = [_marks(path, row) for row in rows]
     for row in rows:
@@ -266,10 +280,18 @@ def import_labels(store: Store, path: Path, *, batch_id: str) -> ImportResult[tu
             f"{path}: none of its {len(drafts)} labels is for a trace of batch {batch_id!r}; "
             "name the batch with --batch"
         )
-    return done
+    return replace(done, set_aside=tuple(aside))
+
+
+def _no_label(row: LabelRow) -> str | None:
+    if row.adjudicated or not row.outcome:
+        return ADJUDICATED if row.adjudicated else SKIPPED
+    return EXPOSED if row.exposed else None
 
 
 def _reviewer(path: Path, row: LabelRow) -> str:
+    if not row.reviewer:
+        raise InputError(f"{path}, line {row.line}: field 'reviewer' is missing")
     name = " ".join(row.reviewer.split())
     if not any(map(str.isalnum, name)) or len(name) > 80:
         with located(path, row.line):
@@ -312,22 +334,115 @@ def _draft(
     )
 
 
-def stored_label_rows(store: Store, batch_id: str) -> list[dict[str, str]]:
-    """Return the current labels of a batch as rows that `import_labels` reads back."""
+def stored_label_rows(store: Store, batch_id: str) -> list[Row]:
+    """Return the labels of a batch as rows for `import_labels` and `read_human_labels`.
+
+    One row a label, a skip or an adjudicated class, with the inverse inclusion probability of its
+    trace. Labelled traces first, in the order of the batch: a result on the file adds its numbers
+    in the order in which a result on the store does, and has the same last digit.
+    """
     names = {r.reviewer_id: r.name for r in store.reviewers()}
-    frame = store.label_frame(batch_id)
-    rows = []
-    for label in frame[frame["kind"] == "label"].to_dict("records"):
-        evidence = (json.loads(_text(label["evidence"]) or "[]") or [NO_EVIDENCE])[0]
-        values = (
-            label["trace_id"], names[label["reviewer_id"]], label["outcome"],
-            _text(label["rationale"]), evidence["step_id"], evidence["quote"],
-            "" if pd.isna(label["confidence"]) else int(label["confidence"]),
-            TAG_SEPARATOR.join(json.loads(_text(label["tags"]) or "[]")),
-            _sub_goals_text(label["sub_goals"]),
-        )  # fmt: skip
-        rows.append(dict(zip(LABEL_COLUMNS, map(guard, map(str, values)), strict=True)))
-    return sorted(rows, key=lambda row: (row["trace_id"], row["reviewer"]))
+    items = store.batch_items(batch_id).set_index("trace_id")
+    tasks = store.trace_frame().set_index("trace_id")["task_key"]
+    given: dict[str, list[Row]] = {}
+    labelled: set[str] = set()
+    for event in store.label_frame(batch_id).to_dict("records"):
+        label = {str(name): value for name, value in event.items()}
+        given.setdefault(label["trace_id"], []).append(_label_row(label, names))
+        if label["kind"] == "label" and not label["exposed"]:
+            labelled.add(label["trace_id"])
+    for trace_id, outcome, *_ in store.consensus_frame().itertuples(index=False):
+        if trace_id in labelled:
+            given[trace_id].append({"reviewer": "", "outcome": outcome, "adjudicated": "yes"})
+    order = [t for t in items.index if t in labelled] + sorted(given.keys() - labelled)
+    return [
+        dict.fromkeys(LABEL_COLUMNS)
+        | row
+        | {
+            "trace_id": trace_id,
+            "weight": _number(1 / items["inclusion_probability"].get(trace_id, float("nan"))),
+            "cluster": tasks.get(trace_id),
+        }
+        for trace_id in order
+        for row in sorted(given[trace_id], key=lambda row: (row["adjudicated"], row["reviewer"]))
+    ]
+
+
+def _label_row(label: Row, names: Mapping[str, str]) -> Row:
+    confidence = label["confidence"]
+    return {
+        "reviewer": names[label["reviewer_id"]],
+        "outcome": _text(label["outcome"]),
+        "adjudicated": "",
+        "rationale": _text(label["rationale"]) or _text(label["reason"]),
+        **_evidence(label["evidence"]),
+        "confidence": None if pd.isna(confidence) else int(confidence),
+        "tags": TAG_SEPARATOR.join(json.loads(_text(label["tags"]) or "[]")),
+        "sub_goals": _sub_goals_text(label["sub_goals"]),
+        "exposed": "yes" if label["exposed"] and label["kind"] == "label" else "",
+    }
+
+
+def stored_verdict_rows(store: Store, batch_id: str, judge_id: str | None = None) -> list[Row]:
+    """Return the verdicts of a judge on the population of a batch, as rows for `read_verdicts`.
+
+    Every trace has a row, `no_verdict` where the judge gave none, and one more for each time it was
+    asked again. Raises as `load_batch` and `with_judge`.
+    """
+    data = with_judge(store, load_batch(store, batch_id, sample=False), judge_id)
+    judge = data.provenance.judge_id
+    again: dict[str, list[Row]] = {}
+    for verdict in store.verdict_samples(judge).to_dict("records"):
+        row = {str(name): value for name, value in verdict.items()}
+        again.setdefault(row["trace_id"], []).append(row)
+    texts = {
+        t.trace_id: t.response or "" for t in store.for_review(list(data.labelled["trace_id"]))
+    }
+    traces = data.traces.assign(
+        agent=group_names(data.traces, "agent"), started_at=started(data.traces)
+    )
+    rows: list[Row] = []
+    for found in traces.to_dict("records"):
+        trace = {str(name): value for name, value in found.items()}
+        trace_id = trace["trace_id"]
+        of_trace = again.get(trace_id, [])
+        if not of_trace or of_trace[0]["sample"] > 0:
+            of_trace = [{"outcome": NO_VERDICT, "sample": 0}, *of_trace]
+        about = {
+            "trace_id": trace_id,
+            "judge": judge,
+            "workflow": trace["workflow"],
+            "task": trace["task_key"],
+            **{name: _number(trace[name]) for name in ("cost_usd", "units", "ceiling_usd")},
+            "started_at": "" if pd.isna(trace["started_at"]) else trace["started_at"].isoformat(),
+            "agent": "" if trace["agent"] == UNKNOWN else trace["agent"],
+            "model": _text(trace["model"]),
+            "steps": trace["n_steps"],
+            "response_chars": len(texts[trace_id]) if trace_id in texts else None,
+        }
+        rows += [dict.fromkeys(VERDICT_COLUMNS) | about | _verdict_row(row) for row in of_trace]
+    return rows
+
+
+def _verdict_row(verdict: Row) -> Row:
+    grade = verdict.get("grade")
+    return {
+        "outcome": verdict["outcome"],
+        "sample": verdict["sample"],
+        "grade": None if pd.isna(grade) else int(grade),
+        "reason": _text(verdict.get("reason")),
+        **_evidence(verdict.get("evidence")),
+    }
+
+
+def _evidence(stored: object) -> Row:
+    """Return the first quote: a row of CSV has one."""
+    first = (json.loads(_text(stored) or "[]") or [NO_EVIDENCE])[0]
+    return {"evidence_step": first["step_id"], "evidence_quote": first["quote"]}
+
+
+def _number(value: Any) -> float | None:
+    return None if pd.isna(value) else float(value)
 
 
 def _sub_goals_text(value: object) -> str:

@@ -1,9 +1,8 @@
 """Commands that import traces, verdicts and labels, and export labels."""
 
-import csv
-import io
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,8 +26,11 @@ from calibration.reporting import to_json
 from calibration.reporting.csv_exports import FORMATS, write_labels
 from calibration.reporting.document import SIMULATED, number
 from calibration.store import Store, make_way
+from calibration.tables.rows import Row, as_csv
 from calibration.taxonomy import Taxonomy, default_taxonomy, load_taxonomy
 from calibration.trace_formats import ImportSettings, load_settings
+
+with_csv = click.option("--output", type=EXISTING, help="File to write; default: standard output.")
 
 
 @click.command(name="import")
@@ -124,12 +126,27 @@ def _settings(
     )
 
 
-@click.command()
+class Importing(click.Group):
+    """Commands of which import may be left out."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put import before what is none of the commands."""
+        if args and args[0] not in (*self.commands, *ctx.help_option_names):
+            args = ["import", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=Importing)
+def verdicts() -> None:
+    """Take a judge's verdicts in and out; `asr verdicts FILE --judge NAME` takes them in."""
+
+
+@verdicts.command(name="import")
 @click.argument("file", type=EXISTING)
 @click.option("--judge", "judge_id", required=True, help="Name of the judge, with its version.")
 @with_store
 @with_json
-def verdicts(file: Path, judge_id: str, path: Path, as_data: bool) -> None:
+def import_verdicts(file: Path, judge_id: str, path: Path, as_data: bool) -> None:
     """Bring in a judge's verdicts (CSV or JSONL).
 
     Fields: trace_id, outcome; optional reason, evidence_step and evidence_quote (JSONL: evidence, a
@@ -137,6 +154,7 @@ def verdicts(file: Path, judge_id: str, path: Path, as_data: bool) -> None:
 
     \b
     asr verdicts judge.csv --judge gpt-x-prompt-3
+    asr verdicts import judge.csv --judge gpt-x-prompt-3
     """
     with open_to_write(path) as store:
         done = imports.import_verdicts(store, file, judge_id=judge_id)
@@ -157,6 +175,30 @@ def verdicts(file: Path, judge_id: str, path: Path, as_data: bool) -> None:
         )
 
 
+@verdicts.command(name="export")
+@with_store
+@with_batch
+@click.option("--judge", "judge_id", help="Judge to use; `source:` pools the files' grades.")
+@with_csv
+def export_verdicts(
+    path: Path, batch_id: str | None, judge_id: str | None, output: Path | None
+) -> None:
+    """Write a judge's verdicts on all traces that a batch was drawn from.
+
+    With the labels of the batch, `asr calibrate` gives the rate that it gives on the store.
+
+    \b
+    asr labels export --output labels.csv
+    asr verdicts export --judge judge-v2 --output verdicts.csv
+    asr calibrate --human labels.csv --verdicts verdicts.csv --overlap random
+    """
+    with open_to_read(path) as store:
+        batch = choose_batch(store, batch_id, sample=True)
+        rows = imports.stored_verdict_rows(store, batch.batch_id, judge_id)
+        simulated = store.is_simulated()
+    _write_csv(path, output, imports.VERDICT_COLUMNS, rows, simulated=simulated)
+
+
 @click.group()
 def labels() -> None:
     """Take labels in and out as CSV."""
@@ -165,25 +207,32 @@ def labels() -> None:
 @labels.command(name="export")
 @with_store
 @with_batch
-@click.option("--output", type=EXISTING, help="File to write; default: standard output.")
+@with_csv
 def export_labels(path: Path, batch_id: str | None, output: Path | None) -> None:
-    """Write the current labels of a batch.
+    """Write the labels, skips and adjudicated classes of a batch, for any of the other commands.
 
     \b
     asr labels export --output labels.csv
     """
-    if output is not None and path.exists() and output.exists() and output.samefile(path):
-        raise InputError(f"{output}: is the store itself; choose another file for --output")
     with open_to_read(path) as store:
-        rows = imports.stored_label_rows(store, choose_batch(store, batch_id).batch_id)
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, fieldnames=imports.LABEL_COLUMNS)
-    writer.writeheader()
-    writer.writerows(rows)
+        rows = imports.stored_label_rows(store, choose_batch(store, batch_id, sample=True).batch_id)
+        simulated = store.is_simulated()
+    _write_csv(path, output, imports.LABEL_COLUMNS, rows, simulated=simulated)
+
+
+def _write_csv(
+    path: Path, output: Path | None, columns: Sequence[str], rows: Sequence[Row], *, simulated: bool
+) -> None:
+    """Write rows of a store to a file, or to standard output."""
+    if output is not None and output.exists() and output.samefile(path):
+        raise InputError(f"{output}: is the store itself; choose another file for --output")
+    text = as_csv(columns, rows)
     if output is None:
-        click.echo(text.getvalue(), nl=False)
-    else:
-        output.write_text(text.getvalue(), encoding="utf-8", newline="")
+        click.echo(text, nl=False)
+        return
+    output.write_text(text, encoding="utf-8", newline="")
+    print_lines([SIMULATED] if simulated else [])
+    print_lines([f"{len(rows):,} rows in {output}"])
 
 
 @labels.command(name="calibrated")
@@ -237,6 +286,7 @@ def import_labels(file: Path, path: Path, batch_id: str | None, as_data: bool) -
                     {"trace_id": trace_id, "reviewer": by} for trace_id, by in done.changed
                 ],
                 "not_in_batch": list(done.unknown),
+                "set_aside": len(done.set_aside),
             }
         )
         return
@@ -246,6 +296,8 @@ def import_labels(file: Path, path: Path, batch_id: str | None, as_data: bool) -
         f"{len(done.changed)} differ from stored ones (kept), "
         f"{len(done.unknown)} traces are not in the batch"
     )
+    for reason, n in Counter(row.reason for row in done.set_aside).items():
+        click.echo(f"  set aside: {n}: {reason}")
 
 
 @click.command()

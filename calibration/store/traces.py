@@ -27,6 +27,7 @@ from calibration.records import (
     REFERENCE_SOURCE,
     SOURCE_JUDGE,
     Attachment,
+    SetAside,
     Step,
     SubGoal,
     Trace,
@@ -258,6 +259,7 @@ class ImportResult(Generic[K]):
     replaced: tuple[str, ...] = ()  # changed traces that were taken
     labelled: frozenset[str] = frozenset()  # changed traces with labels
     possible_duplicates: dict[str, str] = field(default_factory=dict)
+    set_aside: tuple[SetAside, ...] = ()  # rows that hold nothing to import
 
     def why_kept(self, trace_id: str) -> str:
         """Return the remedy for a changed trace."""

@@ -4,14 +4,14 @@ A reader raises InputError with table, line and field if a field is not valid.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
 import pandas as pd
 
 from calibration.errors import InputError
-from calibration.records import CONFIDENCES, GRADES, NO_VERDICT, Evidence
+from calibration.records import CONFIDENCES, GRADES, NO_VERDICT, Evidence, SetAside
 from calibration.tables.rows import (
     Row,
     any_rows,
@@ -33,6 +33,9 @@ MAX_WEIGHT = 1e9
 MAX_SIZE = 1e12
 MAX_SAMPLE = 2**31 - 1
 
+EXPOSED = "not blind: its reviewer had seen labels or verdicts of the trace"
+REPEATED = "repeats another row exactly and names no reviewer"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelRow:
@@ -50,11 +53,15 @@ class LabelRow:
     confidence: int | None = None
     tags: object = None
     sub_goals: object = None
+    exposed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRow:
-    """The verdict of a judge on one trace; without an outcome it gave no valid one."""
+    """The verdict of a judge on one trace; without an outcome it gave no valid one.
+
+    `own_ceiling` : whether the table has ceilings; then None is no ceiling.
+    """
 
     line: int
     trace_id: str
@@ -65,6 +72,8 @@ class VerdictRow:
     judge: str = ""
     cost_usd: float | None = None
     units: float = 1.0
+    ceiling_usd: float | None = None
+    own_ceiling: bool = False
     started_at: datetime | None = None
     agent: str = ""
     model: str = ""
@@ -92,19 +101,20 @@ class VerdictFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelFile:
-    """Every row of a table of human labels, by trace in the order of the table."""
+    """The rows of a table of human labels that count, by trace in the order of the table."""
 
     path: str
     rows: Mapping[str, tuple[LabelRow, ...]]
     reviewers: tuple[str, ...]
+    set_aside: tuple[SetAside, ...] = ()
 
 
 def label_rows(source: Source, *, required: Sequence[str] = ()) -> Iterator[LabelRow]:
     """Yield the rows of a table of human labels.
 
     Columns: trace_id, outcome; optional reviewer, adjudicated, weight, cluster, rationale,
-    evidence_step, evidence_quote, confidence (1 to 3), tags, sub_goals. `required` ones must not be
-    empty.
+    evidence_step, evidence_quote, confidence (1 to 3), tags, sub_goals, exposed. `required` ones
+    must not be empty.
     """
     for line, row in _with_outcome(source, required):
         with located(place_of(source), line):
@@ -126,6 +136,7 @@ def _label(line: int, row: Row) -> LabelRow:
         confidence=cell_whole(row, "confidence", minimum=CONFIDENCES[0], maximum=CONFIDENCES[-1]),
         tags=row.get("tags"),
         sub_goals=row.get("sub_goals"),
+        exposed=cell_flag(row, "exposed"),
     )
 
 
@@ -133,16 +144,24 @@ def read_human_labels(source: Source) -> LabelFile:
     """Read human labels, with the columns of `label_rows`.
 
     Several rows of a trace are several reviewers; an empty outcome is a skipped trace; a row with
-    `adjudicated` decides its trace. InputError also if a reviewer labels a trace twice, or rows of
-    a trace differ in weight, cluster or adjudicated outcome.
+    `adjudicated` decides its trace. A row is set aside if its reviewer had seen labels or verdicts
+    of the trace (`exposed`), or if it names no reviewer and repeats another one exactly. InputError
+    also if a reviewer labels a trace twice, or rows of a trace differ in weight, cluster or
+    adjudicated outcome.
     """
     path = place_of(source)
     by_trace: dict[str, list[LabelRow]] = {}
     reviewers: dict[str, None] = {}
+    aside: list[SetAside] = []
     for label in label_rows(source):
+        before = by_trace.get(label.trace_id, ())
+        if label.exposed or any(_repeats(label, other) for other in before):
+            reason = EXPOSED if label.exposed else REPEATED
+            aside.append(SetAside(file=path, line=label.line, reason=reason))
+            continue
         with located(path, label.line):
-            _check_against(by_trace.setdefault(label.trace_id, []), label)
-        by_trace[label.trace_id].append(label)
+            _check_against(before, label)
+        by_trace.setdefault(label.trace_id, []).append(label)
         if label.reviewer:
             reviewers[label.reviewer] = None
     if not any(label.outcome for rows in by_trace.values() for label in rows):
@@ -151,7 +170,18 @@ def read_human_labels(source: Source) -> LabelFile:
         path=path,
         rows={trace_id: tuple(rows) for trace_id, rows in by_trace.items()},
         reviewers=tuple(sorted(reviewers)),
+        set_aside=tuple(aside),
     )
+
+
+def _repeats(label: LabelRow, other: LabelRow) -> bool:
+    """Return whether a row without a reviewer is another one once more."""
+    # Missing cells of a frame are NaN, which differs from itself.
+    one, two = (
+        replace(row, line=0, tags=cell_text(row.tags), sub_goals=cell_text(row.sub_goals))
+        for row in (label, other)
+    )
+    return not label.reviewer and one == two
 
 
 def _check_against(before: Sequence[LabelRow], label: LabelRow) -> None:
@@ -180,10 +210,10 @@ def _check_against(before: Sequence[LabelRow], label: LabelRow) -> None:
 def verdict_rows(source: Source, *, required: Sequence[str] = ()) -> Iterator[VerdictRow]:
     """Yield the rows of a table of verdicts.
 
-    Columns: trace_id, outcome; optional workflow, task, cost_usd, units, started_at, judge, agent,
-    model, steps, response_chars, reason, grade (1 to 5), evidence_step, evidence_quote, and sample:
-    0 or empty for the first verdict on a trace, 1 and up for further ones. `required` ones must not
-    be empty.
+    Columns: trace_id, outcome; optional workflow, task, cost_usd, units, ceiling_usd, started_at,
+    judge, agent, model, steps, response_chars, reason, grade (1 to 5), evidence_step,
+    evidence_quote, and sample: 0 or empty for the first verdict on a trace, 1 and up for further
+    ones. `required` ones must not be empty.
     """
     for line, row in _with_outcome(source, required):
         with located(place_of(source), line):
@@ -201,6 +231,8 @@ def _verdict(line: int, row: Row) -> VerdictRow:
         judge=cell_text(row.get("judge")),
         cost_usd=cell_number(row, "cost_usd", maximum=MAX_USD),
         units=cell_number(row, "units", maximum=1e9, above_zero=True) or 1.0,
+        ceiling_usd=cell_number(row, "ceiling_usd", maximum=MAX_USD, above_zero=True),
+        own_ceiling="ceiling_usd" in row,
         started_at=cell_moment(row, "started_at"),
         agent=cell_text(row.get("agent")),
         model=cell_text(row.get("model")),

@@ -164,6 +164,42 @@ def test_clusters_widen_the_interval_and_move_no_value(write: Write) -> None:
     assert said == [True, False]
 
 
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_a_row_without_a_reviewer_counts_once_however_often_it_stands(
+    write: Write, as_frame: bool
+) -> None:
+    labels = [f"t{k},{'pass' if k % 2 else 'fail'},,{k}" for k in range(40)]
+    again = [labels[0], labels[0], labels[7]]
+    human: Source = write("h.csv", rows("trace_id,outcome,reviewer,tags", *labels, *again))
+    said: Source = write("v.csv", rows("trace_id,outcome", *(f"t{k},pass" for k in range(40))))
+    if as_frame:
+        human, said = (pd.read_csv(of) for of in (human, said) if isinstance(of, Path))
+    found = calibrated(human, said, classes=list(TWO), credit=TWO)
+    first = 41 if as_frame else 42
+    assert [(row.line, row.reason) for row in found.set_aside] == [
+        (first + k, "repeats another row exactly and names no reviewer") for k in range(3)
+    ]
+    side = known(found.human)
+    assert (side.n_labels, side.n_shared, side.reviewers) == (40, 0, ())
+    # Another class is another reviewer.
+    differs = write("d.csv", rows("trace_id,outcome", *(["t0,pass", "t0,fail", "t1,fail"])))
+    side = known(calibrated(differs, said, classes=list(TWO), credit=TWO).human)
+    assert (side.n_labels, side.n_shared, side.n_open) == (3, 1, 1)
+
+
+def test_ceilings_of_the_verdict_file_go_before_the_taxonomy(write: Write) -> None:
+    """support_triage: .10 in the taxonomy, .15 in the file, none on the last runs."""
+    said = [f"t{k},complete,support_triage,.15,{'.15' if k < 60 else ''}" for k in range(80)]
+    labels = [f"t{k},complete" for k in range(40)]
+    own: dict[str, Any] = {"classes": None, "credit": None}
+    more = ("", ",workflow,cost_usd,ceiling_usd")
+    found = of_lines(write, labels, said, more=more, **own)
+    assert found.calibration.estimates["judge_raw"].net.value == pytest.approx(1.0)
+    assert "20 of 80 traces have no ceiling and carry no penalty" in found.notes
+    given = of_lines(write, labels, said, more=more, ceilings=Ceilings(otherwise=0.1), **own)
+    assert given.calibration.estimates["judge_raw"].net.value == pytest.approx(0.5)
+
+
 def test_skipped_traces_are_stood_for_and_counted(write: Write) -> None:
     # Verdict pass, workflow a: 20 of 20 labelled, all pass; b: 5 of 20 labelled, all fail.
     said, labels = [], []

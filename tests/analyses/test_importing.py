@@ -1,4 +1,3 @@
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -6,6 +5,9 @@ from typing import Any
 import pytest
 
 from calibration.analyses.imports import (
+    ADJUDICATED,
+    LABEL_COLUMNS,
+    SKIPPED,
     import_labels,
     import_verdicts,
     read_files,
@@ -16,6 +18,8 @@ from calibration.analyses.imports import (
 from calibration.errors import CalibrationError, InputError
 from calibration.records import SetAside, Workflow
 from calibration.store import Store
+from calibration.tables.labels import EXPOSED
+from calibration.tables.rows import as_csv
 from calibration.trace_formats import ImportSettings
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
@@ -107,13 +111,10 @@ def test_labels_survive_a_round_trip(new_world: NewWorld, tmp_path: Path) -> Non
     one, other = new_world(), new_world()
     done = bring_labels(one, tmp_path / "f.jsonl", "\n".join(map(json.dumps, rows)))
     assert len(done.imported) == 6
-    exported = stored_label_rows(one.store, one.batch_id)
-    assert {row["rationale"][0] for row in exported} & set("=+-@") == set()
+    written = as_csv(LABEL_COLUMNS, stored_label_rows(one.store, one.batch_id))
+    assert ",=" not in written
     path = tmp_path / "out.csv"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(exported[0]))
-        writer.writeheader()
-        writer.writerows(exported)
+    path.write_text(written, encoding="utf-8", newline="")
     assert len(import_labels(other.store, path, batch_id=other.batch_id).imported) == 6
     keep = ["trace_id", "reviewer_id", "outcome", "answers", "rationale", "evidence"]
     frames = [
@@ -122,9 +123,20 @@ def test_labels_survive_a_round_trip(new_world: NewWorld, tmp_path: Path) -> Non
     ]
     assert frames[0] == frames[1]
     assert {row["rationale"] for row in frames[1]} == set(texts)
-    # The same file again adds nothing.
-    again = import_labels(other.store, path, batch_id=other.batch_id)
+    # The same file again adds nothing; rows that are no blind label are set aside.
+    head, *body = as_csv(LABEL_COLUMNS, stored_label_rows(other.store, other.batch_id)).split(
+        "\r\n"
+    )
+    blank = "," * (len(LABEL_COLUMNS) - 4)
+    none = [
+        f"{rows[0]['trace_id']},{of}{blank}"
+        for of in ("lead,complete,yes", "Ann,,", "Ann,complete,")
+    ]
+    again = bring_labels(other, path, "\r\n".join([head, none[0], none[1], none[2] + "yes", *body]))
     assert (len(again.imported), len(again.already_there)) == (0, 6)
+    assert [(row.line, row.reason) for row in again.set_aside] == [
+        (2, ADJUDICATED), (3, SKIPPED), (4, EXPOSED)
+    ]  # fmt: skip
 
 
 def test_labels_of_other_traces_are_counted(new_world: NewWorld, tmp_path: Path) -> None:

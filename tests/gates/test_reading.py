@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from reference_dataset.loader import load_reference
+from tests.cli_runs import data
 from tests.gates.runs import Run, by_name, csv_of, gates_of, labels_of, rows
 
 
@@ -38,6 +39,16 @@ def test_labels_that_were_chosen_are_no_review(run: Run) -> None:
     assert "no labelled trace is among the runs" in error
     error = run("runs.csv", "--labels", labels_of(found, outcome="good"), code=2).stderr
     assert "is none of complete" in error
+
+
+def test_labels_that_repeat_a_row_are_set_aside_with_their_lines(run: Run) -> None:
+    found = rows()
+    twice = labels_of([*found[::4], *found[:8:4]], every=1)
+    shown = data(run(csv_of(found), "--labels", twice, "--json", code=1))
+    (aside,) = [of for of in shown["set_aside"] if "names no reviewer" in of["reason"]]
+    last = len(found[::4]) + 3
+    assert aside["examples"] == [f"labels.csv line {last - 1}", f"labels.csv line {last}"]
+    assert aside["n"] == 2
 
 
 def test_models_are_never_pooled(run: Run) -> None:

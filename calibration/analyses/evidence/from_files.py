@@ -64,12 +64,12 @@ class Ceilings:
     by_workflow: Mapping[str, float] = field(default_factory=dict)
     otherwise: float | None = None
 
-    def of(self, workflow: str, taxonomy: Taxonomy) -> float | None:
-        """Return the ceiling of a workflow: the given one, else the taxonomy's, else None."""
-        given = self.by_workflow.get(workflow, self.otherwise)
-        if given is not None:
-            return given
-        return next((w.ceiling_usd for w in taxonomy.workflows if w.name == workflow), None)
+    def of(self, row: VerdictRow, taxonomy: Taxonomy) -> float | None:
+        """Return the ceiling of a run: the given one, else its row's, else the taxonomy's."""
+        given = self.by_workflow.get(row.workflow, self.otherwise)
+        if given is not None or row.own_ceiling:
+            return row.ceiling_usd if given is None else given
+        return next((w.ceiling_usd for w in taxonomy.workflows if w.name == row.workflow), None)
 
 
 def load_tables(
@@ -98,7 +98,8 @@ def load_tables(
     credit : mapping of str to float, optional
         For every class. Default: the taxonomy's if the classes are its own.
     ceilings : Ceilings, optional
-        Override those of the taxonomy; a workflow without a ceiling has no penalty.
+        Override those of the verdict table, which override those of the taxonomy; a run without a
+        ceiling has no penalty.
     taxonomy : Taxonomy, optional
     unjudged : {"no_verdict", "outside"}, optional
         Labelled traces without a verdict row are runs of production that the judge did not answer,
@@ -138,7 +139,7 @@ def load_tables(
         )
     frame, settled = _labels(found, named)
     at = np.array([place[trace_id] for trace_id in found], dtype=np.int64)
-    weights = _weights(human.path, found)
+    weights = _weights(human.path, inside, [*found, *skipped])
     data = CalibrationData(
         provenance=Provenance(
             source="files", judge_id=judged.judge or "", labels=human.path, verdicts=judged.path
@@ -157,20 +158,21 @@ def load_tables(
         human=class_shares(label_codes(frame, list(found)), settled, len(named)),
         adjudicated=settled != MISSING,
         tasks=pd.factorize(traces["task_key"])[0],
-        weights=weights,
+        weights=None if weights is None else weights[: len(found)],
         reviewers=human.reviewers,
         overlap_random=overlap_random,
         skipped_ids=tuple(skipped),
-        skipped_weights=None
-        if weights is None
-        else np.array([inside[t][0].weight or weights.mean() for t in skipped]),
+        skipped_weights=None if weights is None else weights[len(found) :],
         grades=_grades(judged, found),
         repeats=_repeats(judged, (*names, *(n for n in NO_CLASS if n not in names))),
-        set_aside=tuple(
-            SetAside(file=human.path, line=row.line, reason=NO_ROW)
-            for trace_id, rows in human.rows.items()
-            if trace_id not in place
-            for row in rows
+        set_aside=(
+            *human.set_aside,
+            *(
+                SetAside(file=human.path, line=row.line, reason=NO_ROW)
+                for trace_id, rows in human.rows.items()
+                if trace_id not in place
+                for row in rows
+            ),
         ),
         notes=tuple(_notes(traces, found, limits, skipped=skipped and design == "production")),
     )
@@ -254,7 +256,6 @@ def _traces(
 ) -> pd.DataFrame:
     """Return the columns of the verdict table, None where missing."""
     rows = list(verdicts.rows.values())
-    limits = {name: ceilings.of(name, taxonomy) for name in {row.workflow for row in rows}}
     return pd.DataFrame(
         {
             "trace_id": list(verdicts.rows),
@@ -268,7 +269,7 @@ def _traces(
             ),
             "cost_usd": np.array([row.cost_usd for row in rows], dtype=np.float64),
             "units": [row.units for row in rows],
-            "ceiling_usd": np.array([limits[row.workflow] for row in rows], dtype=np.float64),
+            "ceiling_usd": np.array([ceilings.of(row, taxonomy) for row in rows], dtype=np.float64),
             "n_steps": np.array([row.steps for row in rows], dtype=np.float64),
             "response_chars": np.array([row.response_chars for row in rows], dtype=np.float64),
             "reason": [row.reason for row in rows],
@@ -303,11 +304,15 @@ def _labels(
     return pd.DataFrame(labels, columns=list(LABEL_COLUMNS)), settled
 
 
-def _weights(path: str, found: Mapping[str, Sequence[LabelRow]]) -> NDArray[np.float64] | None:
-    first = [rows[0] for rows in found.values()]
+def _weights(
+    path: str, rows: Mapping[str, Sequence[LabelRow]], trace_ids: Sequence[str]
+) -> NDArray[np.float64] | None:
+    """Return the weights of the traces asked about; None if equal."""
+    first = [rows[trace_id][0] for trace_id in trace_ids]
     lacking = next((row for row in first if row.weight is None), None)
     if lacking is None:
-        return np.array([row.weight for row in first], dtype=np.float64)
+        weights = np.array([row.weight for row in first], dtype=np.float64)
+        return None if np.allclose(weights, weights[0], rtol=1e-9, atol=0) else weights
     if any(row.weight is not None for row in first):
         with located(path, lacking.line):
             raise FieldError(

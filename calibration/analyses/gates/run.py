@@ -202,12 +202,18 @@ def compare_with_labels(
             else None
         ),
         judge=judge_measured(quality, taxonomy.names),
-        set_aside=(
-            (LeftOutRows(reason=NO_RUN, n=len(missing), examples=tuple(missing[:EXAMPLES])),)
-            if missing
-            else ()
-        ),
+        set_aside=tuple(_left_out(labels, missing)),
     )
+
+
+def _left_out(labels: LabelFile, missing: list[str]) -> Iterator[LeftOutRows]:
+    """Yield the rows that do not count: of no run, or set aside when the file was read."""
+    lines = {NO_RUN: missing}
+    for row in labels.set_aside:
+        lines.setdefault(row.reason, []).append(f"{Path(labels.path).name} line {row.line}")
+    for reason, of in lines.items():
+        if of:
+            yield LeftOutRows(reason=reason, n=len(of), examples=tuple(of[:EXAMPLES]))
 
 
 def judge_measured(quality: JudgeQuality, classes: Sequence[str]) -> JudgeMeasured:
