@@ -45,6 +45,7 @@ from calibration.statistics.estimate import Estimate
 from calibration.store import Store
 from calibration.success_rate.pass_at_k import count_trials, pass_over_tasks
 from calibration.success_rate.runs import scores
+from calibration.tables.vocabulary import Rest, Vocabulary
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.trace_formats import Parsed
 from calibration.trace_formats import read_traces as parsed_traces
@@ -207,6 +208,11 @@ def calibrate(
     verdicts: pd.DataFrame,
     *,
     design: Design = "production",
+    classes: Sequence[str] | None = None,
+    credit: Mapping[str, float] | None = None,
+    map_verdicts: Mapping[str, str] | None = None,
+    rest: Rest | None = None,
+    merge: Mapping[str, Sequence[str]] | None = None,
     ceilings: Mapping[str, float] | None = None,
     taxonomy: Taxonomy | None = None,
     confidence_level: float = 0.95,
@@ -224,6 +230,18 @@ def calibrate(
         the file of ``asr calibrate --verdicts``.
     design : {"production", "reference"}
         Whether the labelled traces are a random sample of the verdicts, or a reference set.
+    classes : sequence of str, optional
+        Every class there is, in order. Default: those of the taxonomy if no others occur, else
+        those that occur.
+    credit : mapping of str to float, optional
+        What each class is worth, from 0 to 1. Default: the taxonomy's if the classes are its own.
+    map_verdicts : mapping of str to str, optional
+        The class, or ``no_verdict``, that a verdict outside the classes is taken as.
+    rest : {"no_verdict"}, optional
+        What every other verdict outside the classes is taken as. Default: it is an error.
+    merge : mapping of str to sequence of str, optional
+        Classes of labels and verdicts that become one, by its name. Its credit must be given unless
+        theirs is the same.
     ceilings : mapping of str to float, optional
         Cost ceilings by workflow; they go before those of the taxonomy.
     taxonomy : Taxonomy, optional
@@ -241,7 +259,7 @@ def calibrate(
     Raises
     ------
     InputError
-        If a frame lacks a column or an outcome is no class.
+        If a frame lacks a column, an outcome is no class, or a name is not known.
     CalibrationError
         If no labelled trace has a verdict.
 
@@ -264,6 +282,9 @@ def calibrate(
         labels,
         verdicts,
         design=design,
+        classes=classes,
+        credit=credit,
+        vocabulary=Vocabulary(mapped=map_verdicts or {}, rest=rest, merged=merge or {}),
         ceilings=Ceilings(by_workflow=ceilings or {}),
         taxonomy=taxonomy,
     )

@@ -24,6 +24,7 @@ from calibration.judge_calibration.post_stratification import Estimand
 from calibration.judge_calibration.samples import Design
 from calibration.reporting.sections import judge
 from calibration.tables.labels import read_ceilings, read_verdicts
+from calibration.tables.vocabulary import Rest, Vocabulary
 
 FILE = click.Path(path_type=Path)
 
@@ -47,6 +48,39 @@ def _credit(
             raise click.BadParameter(f"names {name!r:.80} twice")
         credit[name] = worth
     return credit
+
+
+def _map(
+    _context: click.Context, _option: click.Parameter, value: str | None
+) -> dict[str, str] | None:
+    """Read `other=complete,error=no_verdict`."""
+    return None if value is None else dict(_named(value, "VERDICT=CLASS"))
+
+
+def _merge(
+    _context: click.Context, _option: click.Parameter, value: str | None
+) -> dict[str, list[str]] | None:
+    """Read `a+b=wrong,c+d=other`."""
+    if value is None:
+        return None
+    merged: dict[str, list[str]] = {}
+    for names, new in _named(value, "CLASS+CLASS=NAME"):
+        if new in merged:
+            raise click.BadParameter(f"names {new!r:.80} twice")
+        merged[new] = [name.strip() for name in names.split("+")]
+    return merged
+
+
+def _named(value: str, form: str) -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    for part in value.split(","):
+        name, _, into = (piece.strip() for piece in part.rpartition("="))
+        if not name or not into:
+            raise click.BadParameter(f"must be {form}, got {part!r:.80}")
+        if name in dict(pairs):
+            raise click.BadParameter(f"names {name!r:.80} twice")
+        pairs.append((name, into))
+    return pairs
 
 
 def _finite(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
@@ -89,6 +123,24 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
     callback=_credit,
     metavar="CLASS=NUMBER,...",
     help="Of files: what each class is worth; default: the taxonomy's where the classes are ours.",
+)
+@click.option(
+    "--map",
+    "mapped",
+    callback=_map,
+    metavar="VERDICT=CLASS,...",
+    help="Of files: what verdicts that are no class are taken as.",
+)
+@click.option(
+    "--rest",
+    type=click.Choice(["no_verdict"]),
+    help="Of files: what every other verdict that is no class is taken as.",
+)
+@click.option(
+    "--merge",
+    callback=_merge,
+    metavar="CLASS+CLASS=NAME,...",
+    help="Of files: classes of labels and verdicts that become one.",
 )
 @click.option("--ceilings", type=FILE, help="Of files: workflow and ceiling_usd, a row each.")
 @click.option(
@@ -147,6 +199,9 @@ def calibrate(
     design: Design | None,
     classes: str | None,
     credit: dict[str, float] | None,
+    mapped: dict[str, str] | None,
+    rest: Rest | None,
+    merge: dict[str, list[str]] | None,
     ceilings: Path | None,
     ceiling: float | None,
     workflow: str | None,
@@ -171,6 +226,7 @@ def calibrate(
     \b
     asr calibrate --judge judge-v2 --against judge-v1 --by agent
     asr calibrate --human labels.csv --verdicts verdicts.csv --design reference --ceiling 0.05
+    asr calibrate --human labels.csv --verdicts verdicts.csv --map pass=complete,fail=abandoned
     asr calibrate --counts tables.json --json
     asr calibrate --judge judge-v2 --html judge.html
     """
@@ -180,7 +236,8 @@ def calibrate(
         by=by, against=against, judge_family=judge_family,
     )  # fmt: skip
     of_files: dict[str, object] = {
-        "--classes": classes, "--credit": credit, "--ceilings": ceilings, "--ceiling": ceiling,
+        "--classes": classes, "--credit": credit, "--map": mapped, "--rest": rest,
+        "--merge": merge, "--ceilings": ceilings, "--ceiling": ceiling,
         "--workflow": workflow, "--unjudged": unjudged, "--overlap": overlap,
     }  # fmt: skip
     if options.estimand == "these_runs" and (by is not None or options.design == "reference"):
@@ -213,6 +270,7 @@ def calibrate(
             ceilings=_ceilings(ceilings, ceiling, workflow),
             unjudged=unjudged,
             overlap_random=overlap == "random",
+            vocabulary=Vocabulary(mapped=mapped or {}, rest=rest, merged=merge or {}),
         )
         report = report_on(data, options)
     else:

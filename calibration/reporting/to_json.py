@@ -549,7 +549,7 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "confusion.counts=calibration.confusion.table human",
         ("disagreements", lambda of: list(map(_differing, of.disagreements)), list[Json]),
         "without_reviewer composition two_phase skipped skips=if_skipped "
-        "refusals=calibration.refusals warnings=calibration.warnings notes set_aside seed "
+        "refusals=calibration.refusals warnings=calibration.warnings notes set_aside recoded seed "
         "fingerprint",
     ),
     TwoPhase: ("*estimate first_phase=first correction overlap",),

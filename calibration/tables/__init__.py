@@ -1,1 +1,1 @@
-"""Tables in CSV, JSONL and Parquet: `rows` with their line, and typed `labels` and verdicts."""
+"""Tables in CSV, JSONL, Parquet: `rows` with their line, typed `labels`, and their `vocabulary`."""

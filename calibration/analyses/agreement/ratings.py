@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from calibration.agreement.inference import ORDINAL
 from calibration.agreement.ratings import MISSING, WEIGHTS, checked_weights, weight_matrix
 from calibration.agreement.study import Options, Study, study
-from calibration.analyses.evidence.from_files import in_order
 from calibration.errors import InputError
 from calibration.tables.labels import Source
 from calibration.tables.rows import Row, any_rows, cell_text, place_of
+from calibration.tables.vocabulary import in_order
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
 LONG = ("item", "rater", "label")

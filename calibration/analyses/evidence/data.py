@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from calibration.errors import CalibrationError
 from calibration.judge_calibration.samples import Design, LabelledSample
 from calibration.records import NO_VERDICT, Evidence, SetAside
 from calibration.store import Batch
+from calibration.tables.vocabulary import Recoded, Vocabulary
 from calibration.taxonomy import Taxonomy
 from calibration.text import weeks_of
 
@@ -165,6 +166,7 @@ class CalibrationData:
     `undated` : traces without a time, outside any window
     `grades` : shape (n_labelled,), 1 to 5, 0 if the judge gave none
     `repeats` : shape (n_repeated, n_samples), verdicts of repeated traces, `MISSING` for none
+    `vocabulary`, `recoded` : how outcomes were read, and what was taken as something else
     """
 
     provenance: Provenance
@@ -197,6 +199,8 @@ class CalibrationData:
     stored_batch: Batch | None = None
     set_aside: tuple[SetAside, ...] = ()
     notes: tuple[str, ...] = ()
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
+    recoded: tuple[Recoded, ...] = ()
 
     @property
     def batch(self) -> Batch:
@@ -222,8 +226,8 @@ class CalibrationData:
 
     @property
     def ours(self) -> bool:
-        """Whether the classes are those of the taxonomy."""
-        return set(self.classes) <= set(self.taxonomy.credit)
+        """Whether the classes are those of the taxonomy, none of them merged."""
+        return not self.vocabulary.merged and set(self.classes) <= set(self.taxonomy.credit)
 
     @property
     def credits(self) -> dict[str, float]:

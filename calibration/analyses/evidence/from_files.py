@@ -31,12 +31,16 @@ from calibration.tables.labels import (
     read_verdicts,
 )
 from calibration.tables.rows import located, none_of
+from calibration.tables.vocabulary import (
+    NO_CLASS,
+    Recoded,
+    Vocabulary,
+    read_outcomes,
+)
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.trace_formats.fields import FieldError, number, whole, wrong
 from calibration.trace_formats.json_scanner import decode_text
 
-SPLIT = "split"
-NO_CLASS = (NO_VERDICT, SPLIT)
 NO_ROW = "the trace has no row in the verdict file"
 Unjudged = Literal["no_verdict", "outside"]
 
@@ -83,6 +87,7 @@ def load_tables(
     taxonomy: Taxonomy | None = None,
     unjudged: Unjudged | None = None,
     overlap_random: bool = False,
+    vocabulary: Vocabulary | None = None,
 ) -> CalibrationData:
     """Join labels and verdicts by trace.
 
@@ -96,7 +101,8 @@ def load_tables(
     classes : sequence of str, optional
         In order. Default: those of the taxonomy if no others occur, else those that occur.
     credit : mapping of str to float, optional
-        For every class. Default: the taxonomy's if the classes are its own.
+        For every class. Default: the taxonomy's if the classes are its own. A merged class needs
+        its own unless those that it is made of have the same.
     ceilings : Ceilings, optional
         Override those of the verdict table, which override those of the taxonomy; a run without a
         ceiling has no penalty.
@@ -107,11 +113,14 @@ def load_tables(
         sample of production.
     overlap_random : bool, default False
         Whether the traces with two labels are known to be a random part of the labelled ones.
+    vocabulary : Vocabulary, optional
+        Verdicts to be taken as classes, and classes to be merged.
 
     Raises
     ------
     InputError
-        If a table cannot be read, an outcome is no class, or credit is missing.
+        If a table cannot be read, an outcome is no class, a name of the vocabulary is not known, or
+        credit is missing.
     CalibrationError
         If no labelled trace has a verdict row, or too many have none.
     """
@@ -119,9 +128,10 @@ def load_tables(
     judged = verdicts if isinstance(verdicts, VerdictFile) else read_verdicts(verdicts)
     known = taxonomy or default_taxonomy()
     limits = ceilings or Ceilings()
-    named = _classes(human, judged, classes, known)
-    judged = _with_unjudged(human, judged, design, unjudged)
-    worth = _credit(named, credit, known)
+    read = read_outcomes(human, judged, classes, known, vocabulary or Vocabulary())
+    human, named = read.labels, read.vocabulary.final
+    judged = _with_unjudged(human, read.verdicts, design, unjudged)
+    worth = _credit(read.vocabulary, credit, known)
     tasks = {t: f"\0{rows[0].cluster}" for t, rows in human.rows.items() if rows[0].cluster}
     tasks |= {t: f"\0{row.task}" for t, row in judged.rows.items() if row.task}
     traces = _traces(judged, limits, known, tasks)
@@ -174,7 +184,12 @@ def load_tables(
                 for row in rows
             ),
         ),
-        notes=tuple(_notes(traces, found, limits, skipped=skipped and design == "production")),
+        notes=(
+            *map(_of_recoded, read.recoded),
+            *_notes(traces, found, limits, skipped=skipped and design == "production"),
+        ),
+        vocabulary=read.vocabulary,
+        recoded=read.recoded,
     )
     return data
 
@@ -199,56 +214,39 @@ def _with_unjudged(
     return judged
 
 
-def _classes(
-    human: LabelFile, verdicts: VerdictFile, given: Sequence[str] | None, taxonomy: Taxonomy
-) -> tuple[str, ...]:
-    """Return the classes in order; raise if an outcome is not among them."""
-    labels = [row for rows in human.rows.values() for row in rows if row.outcome]
-    occurring = {row.outcome for row in labels}
-    occurring |= {row.outcome for row in verdicts.rows.values()} - {"", *NO_CLASS}
-    if given is None:
-        ours = occurring <= set(taxonomy.names)
-        classes = taxonomy.names if ours else tuple(in_order(occurring))
-    else:
-        classes = tuple(name.strip() for name in given)
-    if len(set(classes)) != len(classes) or "" in classes or len(classes) < 2:
-        raise InputError(
-            f"two classes or more are needed, each once, got {', '.join(classes)!r:.200}; name "
-            "them with --classes"
-        )
-    rows: list[tuple[str, LabelRow | VerdictRow, tuple[str, ...]]] = [
-        *((human.path, row, ()) for row in labels),
-        *((verdicts.path, row, ("", *NO_CLASS)) for row in verdicts.rows.values()),
-    ]
-    for path, row, also in rows:
-        if row.outcome not in classes and row.outcome not in also:
-            with located(path, row.line):
-                raise none_of("outcome", row.outcome, classes)
-    return classes
-
-
-def in_order(names: set[str]) -> list[str]:
-    """Return class names sorted, numbers by value."""
-    try:
-        return sorted(names, key=float)
-    except ValueError:
-        return sorted(names)
-
-
 def _credit(
-    classes: tuple[str, ...], given: Mapping[str, float] | None, taxonomy: Taxonomy
+    vocabulary: Vocabulary, given: Mapping[str, float] | None, taxonomy: Taxonomy
 ) -> list[float]:
-    if given is None:
-        if set(classes) <= set(taxonomy.credit):
-            return [taxonomy.credit[name] for name in classes]
-        shown = ",".join(f"{name}=..." for name in classes)
+    classes, final = vocabulary.classes, vocabulary.final
+    ours = taxonomy.credit if set(classes) <= set(taxonomy.credit) else {}
+    for name in given or {}:
+        if name not in (*final, *classes):
+            raise InputError(f"--credit: {name!r:.80} is none of {', '.join(final):.200}")
+    if given is None and not ours:
+        shown = ",".join(f"{name}=..." for name in final)
         raise InputError(f"the credit of each class is needed: --credit {shown:.300}")
-    for name in (*given, *classes):
-        if name not in classes:
-            raise InputError(f"--credit: {name!r:.80} is none of {', '.join(classes):.200}")
-        if name not in given:
+    # Without a merged class, credit is given for every class or for none.
+    worth = dict(given or {}) if given and not vocabulary.merged else {**ours, **(given or {})}
+    return [_worth(name, vocabulary, worth, given or {}) for name in final]
+
+
+def _worth(
+    name: str, vocabulary: Vocabulary, worth: Mapping[str, float], given: Mapping[str, float]
+) -> float:
+    """Return the credit of a class; that of a merged one is given, or alike in its parts."""
+    parts = vocabulary.merged.get(name)
+    if parts is None or name in given:
+        if name not in worth:
             raise InputError(f"--credit: that of {name!r:.80} is missing")
-    return [given[name] for name in classes]
+        return worth[name]
+    amounts = {worth.get(part) for part in parts}
+    first = amounts.pop()
+    if first is None or amounts:
+        raise InputError(
+            f"--credit: that of the merged class {name!r:.80} is needed, since "
+            f"{', '.join(parts):.200} do not have one credit: --credit {name:.80}=..."
+        )
+    return first
 
 
 def _traces(
@@ -347,6 +345,13 @@ def outcome_code(file: VerdictFile, names: Sequence[str], outcome: str) -> int:
     if outcome not in names:
         raise InputError(f"{file.path}, {none_of('outcome', outcome, names)}")
     return list(names).index(outcome)
+
+
+def _of_recoded(found: Recoded) -> str:
+    rows = f"{found.verdicts:,} verdicts"
+    if found.option == "merge":
+        return f"merged into {found.into}: {found.labels:,} labels and {rows} {found.outcome:.80}"
+    return f"taken as {found.into}: {rows} {found.outcome:.80}"
 
 
 def _notes(

@@ -47,6 +47,7 @@ from calibration.statistics.estimate import Estimate, cluster_indices, not_estim
 from calibration.statistics.intervals import METHOD
 from calibration.statistics.means import MeanAgainstZero, mean_against_zero
 from calibration.store import Store
+from calibration.tables.vocabulary import Recoded
 
 # Above this share of skipped traces, text and pages give their worst-case effect.
 SKIPPED_SHARE_SHOWN = 0.03
@@ -144,6 +145,7 @@ class JudgeCalibration:
     `composition` : whether the labelled traces look like a random sample; None without single
         traces or for a reference set
     `disagreements` : labelled traces on which not every human agrees with the verdict
+    `recoded` : outcomes of tables that were taken as others
     """
 
     provenance: Provenance
@@ -162,6 +164,7 @@ class JudgeCalibration:
     disagreements: tuple[ReviewedTrace, ...] = ()
     notes: tuple[str, ...] = ()
     set_aside: tuple[SetAside, ...] = ()
+    recoded: tuple[Recoded, ...] = ()
     seed: int = 0
     estimand: Estimand = "process"
     fingerprint: str
@@ -228,6 +231,7 @@ def calibrate_judge(data: CalibrationData, options: CalibrationOptions) -> Judge
         disagreements=differing_traces(data, sample) if listed else (),
         notes=(*data.notes, *_many_reviewers(data)),
         set_aside=data.set_aside,
+        recoded=data.recoded,
         seed=options.seed,
         estimand=options.estimand,
         fingerprint=data.fingerprint("judge", options.estimation),

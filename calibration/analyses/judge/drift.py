@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA, PERCENT_AGREEMENT, estimate
 from calibration.agreement.ratings import count_patterns
 from calibration.analyses.evidence.data import CalibrationData, Provenance, fingerprint
-from calibration.analyses.evidence.from_files import NO_CLASS, outcome_code
+from calibration.analyses.evidence.from_files import outcome_code
 from calibration.analyses.evidence.from_store import (
     choose_judge,
     load_batch,
@@ -26,6 +26,7 @@ from calibration.statistics.estimate import Estimate
 from calibration.statistics.means import MeanAgainstZero, mean_against_zero
 from calibration.store import Store
 from calibration.tables.labels import VerdictFile, read_verdicts
+from calibration.tables.vocabulary import NO_CLASS
 
 NOT_LABELLED = "no labelled trace has a verdict of both: label traces that both judged"
 NOT_CLASSES = "no trace has a verdict of both that is a class"
@@ -308,7 +309,10 @@ def compare_verdicts(
             f"{data.provenance.verdicts} and {other.path} have no trace in common"
         )
     theirs = [
-        outcome_code(other, names, other.rows[trace_ids[k]].outcome or NO_VERDICT) for k in common
+        outcome_code(
+            other, names, data.vocabulary.verdict(other.rows[trace_ids[k]].outcome) or NO_VERDICT
+        )
+        for k in common
     ]
     both = _Both(
         trace_ids=[trace_ids[k] for k in common],
