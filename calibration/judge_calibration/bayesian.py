@@ -11,6 +11,8 @@ from scipy.special import gammaln
 
 from calibration.judge_calibration.confusion_inversion import (
     NO_LABELS_OF_CLASS,
+    SINGLE,
+    at_effective_size,
     checked_cells,
     draw_sums,
 )
@@ -220,6 +222,7 @@ def bayesian(
     production: ProductionSums,
     *,
     rng: np.random.Generator,
+    effects: tuple[float, float] = SINGLE,
     prior: float = 0.2,
     effective_size: int = 5_000,
     minimum_labels: int = 10,
@@ -232,6 +235,9 @@ def bayesian(
 
     Parameters
     ----------
+    effects : tuple of float
+        Those of `invert`, for tasks that repeat: the posterior is that of the effective numbers of
+        labels and runs.
     prior : float, default 0.2
         Dirichlet parameter of every cell of the error rates. A larger one pulls towards a judge
         that guesses, visibly with fewer than 20 labels of a class.
@@ -274,7 +280,7 @@ def bayesian(
     check_confidence_level(confidence_level)
     if not 0 < prior < np.inf:
         raise ValueError(f"prior must be in (0, inf), got {prior!r}")
-    cells = checked_cells(table, production)
+    cells, fewer = at_effective_size(checked_cells(table, production), production, effects)
     n_classes = cells.shape[0]
     known = cells.sum(axis=1) > 0
     if production.n == 0 or not known.any():
@@ -292,9 +298,7 @@ def bayesian(
     given = (cells.sum(axis=0) + production.counts)[order] > 0
     given[: known.sum()] = True
     order = order[given]
-    draws, method = _draw(
-        cells[known][:, order], production.counts[order], rng, prior, effective_size
-    )
+    draws, method = _draw(cells[known][:, order], fewer.counts[order], rng, prior, effective_size)
     size, n_draws = draws.effective_size, draws.n_proposed
     if size < FEWEST_EFFECTIVE:
         why = (
@@ -303,7 +307,7 @@ def bayesian(
             "label production"
         )
         return _no_posterior(why, production, size, n_draws)
-    scores = _scores(draws, production, order, known, rng)
+    scores = _scores(draws, fewer, order, known, rng)
     shares, column = [], 0
     for k in range(n_classes):
         if not known[k]:

@@ -254,12 +254,13 @@ class Case:
         return self.net and self.labelled.penalties is None and self.production.has_costs
 
 
-def _lee_shares(case: Case) -> tuple[Estimate, ...]:
+def _lee_shares(case: Case, effects: tuple[float, float]) -> tuple[Estimate, ...]:
     """Return the shares of both classes; the second is one less the first."""
     good = int(np.argmax(case.production.credit))
     share = lee(
         case.crossed.table,
         production_sums_from_counts(case.production.counts, credit=np.eye(2)[good]),
+        effects=effects,
         confidence_level=case.settings.confidence_level,
     )
     rest = share
@@ -323,6 +324,8 @@ def _arm(case: Case, rng: np.random.Generator) -> Arm:
     inverted = invert(
         case.crossed.table,
         production,
+        labelled=labelled,
+        of_production=settings.design == "production",
         pseudo_count=settings.pseudo_count,
         confidence_level=level,
     )
@@ -349,6 +352,7 @@ def _arm(case: Case, rng: np.random.Generator) -> Arm:
             case.crossed.table,
             production,
             rng=for_posterior,
+            effects=inverted.effects,
             prior=settings.prior,
             confidence_level=level,
         )
@@ -359,8 +363,10 @@ def _arm(case: Case, rng: np.random.Generator) -> Arm:
             case, scores, stratified, for_bootstrap
         )
     if "lee" in wanted and production.credit.size == 2:
-        found["lee"] = lee(case.crossed.table, production, confidence_level=level)
-        shares["lee"] = _lee_shares(case)
+        found["lee"] = lee(
+            case.crossed.table, production, effects=inverted.effects, confidence_level=level
+        )
+        shares["lee"] = _lee_shares(case, inverted.effects)
     return Arm(
         stratified=stratified,
         inverted=inverted,
@@ -388,7 +394,7 @@ def _power_tuned(
     case: Case, scores: FloatArray
 ) -> tuple[Estimate, float | None, tuple[Estimate, ...]]:
     """Return the rate by PPI++, its power-tuning factor, and the class shares."""
-    verdicts, counts = case.labelled.verdicts, case.production.counts
+    verdicts = case.labelled.verdicts
     inside = case.settings.design == "production"
     found = ppi_plus_plus(
         scores,
@@ -400,8 +406,8 @@ def _power_tuned(
     shares = ppi_shares(
         case.human,
         verdicts,
-        counts,
-        class_proxies(counts, case.human.shape[1]),
+        case.production,
+        class_proxies(case.production.counts, case.human.shape[1]),
         labels_in_production=inside,
         **case.sampled,
     )
@@ -417,6 +423,7 @@ def _bootstrap(
             case.crossed.table,
             case.production,
             rng=rng,
+            labelled=case.labelled,
             pseudo_count=case.settings.pseudo_count,
             confidence_level=case.settings.confidence_level,
         )
@@ -481,16 +488,6 @@ def assemble(
         refusals=refusals,
         warnings=_warnings(labelled, net, crossed, of_net, estimates, settings),
         confidence_level=level,
-    )
-
-
-def repeated_tasks(estimator: str) -> Notice:
-    """Warn that the interval treats repeated tasks as independent; code ``repeated_tasks``."""
-    return Notice(
-        code="repeated_tasks",
-        estimator=estimator,
-        why="tasks repeat, and this interval takes runs of production for independent",
-        mend="label one trace a task, or read the post-stratified estimate",
     )
 
 
@@ -685,12 +682,6 @@ def _warnings(
     if "inversion" in usable:
         found += share_warnings(arm.inverted, names=names)
         found += class_warnings("inversion", crossed.table.sum(axis=1), names=names)
-    in_production = production.runs.tasks is not None
-    if in_production or cluster_indices(labelled.clusters, crossed.n) is not None:
-        taken = {"inversion", "bayesian", "lee"} & usable
-        if in_production or settings.design == "reference":
-            taken |= {"bootstrap", "ppi_plus_plus"} & usable
-        found += tuple(repeated_tasks(name) for name in estimates if name in taken)
     return found
 
 
@@ -850,7 +841,8 @@ def transport_gap(by_reference: Calibration, by_production: Calibration) -> Tran
     verdicts enter both estimates:
     Var = Var_reference + Var_labels + Var(a_p[verdict] - m[verdict]) / N,
     with a_p the inverted score and m the mean labelled score of the verdict. The half-width is
-    the root of the summed squared half-widths: t for the labels, normal for the others.
+    the root of the summed squared half-widths: t for the labels, normal for the others. Where tasks
+    of production repeat, the labels and both influences of its runs are summed by task, t.
 
     References
     ----------
@@ -917,17 +909,17 @@ def _gap(
     if stratified.variance_labels is None or direct.df is None:
         why = "the production labels do not vary within the verdicts: label more"
         return not_estimable(why, method=METHOD, confidence_level=confidence_level)
+    from_labels, shared = stratified.variance_labels, 0.0
+    tasks, residual = stratified.tasks, stratified.residual
     weights = np.array(inverted.level_weights).T
-    means = np.array([0.0 if mean is None else mean for mean in stratified.stratum_means])
-    squares = (
-        np.einsum("sk,uk,suk->", weights, weights, production.products)
-        - 2 * float(((weights * production.sums).sum(axis=0) * means).sum())
-        + float(production.counts @ means**2)
-    )
-    n = float(production.counts.sum())
-    shared = max(0.0, float(squares) / n - value**2) / n
+    if tasks is not None and tasks.runs is not None and residual is not None:
+        runs = production.runs
+        kept = np.maximum(0.0, production.levels[:, None] - runs.penalties)
+        worth = (weights[:, runs.verdicts] * kept).sum(axis=0) - inverted.unclipped
+        from_labels, _ = tasks.variance(-residual.in_labels, worth - residual.in_production)
+    else:
+        shared = _apart(weights, stratified, production, value)
     z, t = two_sided_z(confidence_level), two_sided_t(confidence_level, direct.df)
-    from_labels = stratified.variance_labels
     normal = inverted.variance_reference + shared
     reach = float(np.sqrt(z**2 * normal + t**2 * from_labels))
     return Estimate(
@@ -938,3 +930,17 @@ def _gap(
         confidence_level=confidence_level,
         se=float(np.sqrt(normal + from_labels)),
     )
+
+
+def _apart(
+    weights: FloatArray, stratified: PostStratified, production: ProductionSums, value: float
+) -> float:
+    """Return the variance due to single runs of production, which enter both estimates."""
+    means = np.array([0.0 if mean is None else mean for mean in stratified.stratum_means])
+    squares = (
+        np.einsum("sk,uk,suk->", weights, weights, production.products)
+        - 2 * float(((weights * production.sums).sum(axis=0) * means).sum())
+        + float(production.counts @ means**2)
+    )
+    n = float(production.counts.sum())
+    return max(0.0, float(squares) / n - value**2) / n

@@ -8,15 +8,19 @@ first n_classes are no class. The same state of `rng` gives the same result.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibration.judge_calibration.samples import (
+    LabelledSample,
     Notice,
     ProductionSums,
+    RepeatedTasks,
     confusion_from_table,
     right_inverse,
+    tasks_of,
     verdict_rates,
     with_enough_labels,
 )
@@ -27,10 +31,23 @@ from calibration.statistics.estimate import (
     IntArray,
     check_confidence_level,
     not_estimable,
+    validated_weights,
 )
-from calibration.statistics.intervals import NO_VARIANCE, clipped, percentile_estimate, two_sided_z
+from calibration.statistics.intervals import (
+    MINIMUM_UNITS,
+    NO_VARIANCE,
+    clipped,
+    percentile_estimate,
+    resampled_sums,
+    two_sided_t,
+    two_sided_z,
+)
+
+# Design effects of labels and of production where no task repeats.
+SINGLE = (1.0, 1.0)
 
 DELTA_METHOD = "confusion matrix inverted, delta"
+DELTA_BY_TASK = "confusion matrix inverted, delta by task, t"
 BOOTSTRAP_METHOD = "confusion matrix inverted, two-source bootstrap"
 NO_ERROR_SEEN = "no interval: no judge error seen in the reference set; use a pseudo-count"
 
@@ -64,6 +81,8 @@ class Inversion:
     level.
     `sigma_min` : smallest singular value of `rates`; near zero the judge cannot tell classes apart.
     `variance_reference`, `variance_production` : the two parts of the squared standard error.
+    `effects` : factors by which repeated tasks widen the squared limits of the two parts, at least
+    1; the same for both where the labels are of production.
     """
 
     estimate: Estimate
@@ -77,12 +96,15 @@ class Inversion:
     sigma_min: float
     variance_reference: float
     variance_production: float
+    effects: tuple[float, float] = SINGLE
 
 
 def invert(
     table: ArrayLike,
     production: ProductionSums,
     *,
+    labelled: LabelledSample | None = None,
+    of_production: bool = False,
     pseudo_count: float = 0.5,
     minimum_labels: int = 10,
     confidence_level: float = 0.95,
@@ -93,6 +115,10 @@ def invert(
 
     Parameters
     ----------
+    labelled : LabelledSample, optional
+        The traces of `table`, where their tasks repeat.
+    of_production : bool, default False
+        Whether they are runs of production: a task of both then counts once.
     pseudo_count : float, default 0.5
         Total added to each row, `pseudo_count` / n_verdicts a cell; 0 is plain inversion.
     minimum_labels : int, default 10
@@ -101,8 +127,8 @@ def invert(
     Returns
     -------
     Inversion
-        Normal interval from the closed-form delta variance of both sources. ``not_estimable``
-        without production or with a singular matrix.
+        Normal interval from the closed-form delta variance of both sources; t where tasks repeat.
+        ``not_estimable`` without production or with a singular matrix. No interval below 5 tasks.
 
     Raises
     ------
@@ -117,6 +143,11 @@ def invert(
     theta = sum_s t_s . C^-1 e_s / N. With M = sum_s (C^-T t_s / N)(C^-1 e_s)^T the reference part
     of the variance is sum_j Var_{C_j}(M_j.) / n_j. With more verdicts than classes C^-1 is
     `right_inverse`: any right inverse is unbiased and has this variance to first order.
+    Where tasks repeat, a run of production has the influence (a - theta) / N, a its sum over s of
+    max(0, s - penalty) x the entry of C^-1 e_s at its verdict, and a label of class j and verdict k
+    -(M_jk - mean of M over the labels of the row) / n_j; influences are summed by task. What the
+    pseudo-counts add to the variance is added. df: the smaller of tasks - 1 over labels and the
+    effective number of tasks - 1 over production.
 
     References
     ----------
@@ -149,21 +180,36 @@ def invert(
     share = production.counts / production.n
     prevalence = inverse.T @ share
     level_weights = inverse @ (production.credit[:, None] == production.levels)
-    value, reference, sampling = _score(rates, inverse, level_weights, sizes, production)
-    z = two_sided_z(confidence_level)
-    estimate = _estimate(value, reference + sampling, production.n, z, confidence_level)
-    if reference < NO_VARIANCE:
-        estimate = replace(estimate, interval=None, se=None, status=NO_ERROR_SEEN)
+    value, mixed, *alone = _score(rates, inverse, level_weights, sizes, production)
     variances = _share_variances(rates, inverse, sizes, production)
+    labels = _Labels.of(labelled, production, cells.sum(axis=1) / sizes, shared=of_production)
+    parts, effects = alone, SINGLE
+    if labels.tasks.repeat:
+        runs = production.runs
+        kept = np.maximum(0.0, production.levels - runs.penalties[:, None])
+        apart = (level_weights[runs.verdicts] * kept).sum(axis=1) - value
+        parts = list(labels.variances(mixed, apart, alone[0]))
+        effects = _effects(parts, alone, labels.tasks, confidence_level)
+        by_class = zip(inverse.T, prevalence, variances[0], strict=True)
+        variances = np.array([
+            labels.variances(np.outer(prevalence, row), row[runs.verdicts] - share, reference)
+            for row, share, reference in by_class
+        ]).T  # fmt: skip
+    bound = partial(
+        _estimate, n=production.n, tasks=labels.tasks, confidence_level=confidence_level
+    )
+    estimate = bound(value, sum(parts))
+    if alone[0] < NO_VARIANCE:
+        estimate = replace(estimate, interval=None, se=None, status=NO_ERROR_SEEN)
     shares = (
-        _estimate(share, variance, production.n, z, confidence_level)
+        bound(share, variance)
         if labelled
         else not_estimable(
             NO_LABELS_OF_CLASS, method=DELTA_METHOD, n=production.n,
             confidence_level=confidence_level,
         )
         for share, variance, labelled in zip(
-            prevalence.tolist(), variances.tolist(), known.tolist(), strict=True
+            prevalence.tolist(), variances.sum(axis=0).tolist(), known.tolist(), strict=True
         )
     )  # fmt: skip
     kept = np.maximum(0.0, prevalence)
@@ -177,8 +223,9 @@ def invert(
         verdict_weights=tuple((level_weights @ production.levels).tolist()),
         level_weights=tuple(tuple(row) for row in level_weights.tolist()),
         sigma_min=sigma_min,
-        variance_reference=reference,
-        variance_production=sampling,
+        variance_reference=parts[0],
+        variance_production=parts[1],
+        effects=effects,
     )
 
 
@@ -199,43 +246,120 @@ def _score(
     level_weights: FloatArray,
     sizes: FloatArray,
     production: ProductionSums,
-) -> tuple[float, float, float]:
-    """Return the corrected mean score and the two parts of its variance."""
+) -> tuple[float, FloatArray, float, float]:
+    """Return the corrected mean score, M, and the two parts of the variance of single runs."""
     n = production.n
     value = float((production.sums * level_weights.T).sum() / n)
     mixed = inverse.T @ (production.sums.T / n) @ level_weights.T
     row_variance = (rates * mixed**2).sum(axis=1) - (rates * mixed).sum(axis=1) ** 2
     reference = float((row_variance / sizes).sum())
     squares = np.einsum("suk,ks,ku->", production.products, level_weights, level_weights)
-    return value, reference, max(0.0, float(squares / n - value**2)) / n
+    return value, mixed, reference, max(0.0, float(squares / n - value**2)) / n
 
 
-def _estimate(value: float, variance: float, n: int, z: float, confidence_level: float) -> Estimate:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Labels:
+    """The traces of the table, their share of its smoothed rows, and the tasks of both sources."""
+
+    labelled: LabelledSample | None
+    kept: FloatArray
+    tasks: RepeatedTasks
+
+    @classmethod
+    def of(
+        cls,
+        labelled: LabelledSample | None,
+        production: ProductionSums,
+        kept: FloatArray,
+        *,
+        shared: bool,
+    ) -> "_Labels":
+        clusters, n = (None, 0) if labelled is None else (labelled.clusters, labelled.verdicts.size)
+        tasks = tasks_of(clusters, n, production.runs, shared=shared)
+        return cls(labelled=labelled, kept=kept, tasks=tasks)
+
+    def variances(
+        self, mixed: FloatArray, apart: FloatArray, reference: float
+    ) -> tuple[float, float]:
+        """Return the two parts of a variance by task; `reference` is the first of single labels."""
+        influence = np.zeros(0)
+        if self.labelled is not None:
+            human = np.asarray(self.labelled.human, dtype=np.float64)
+            own = human * validated_weights(self.labelled.weights, len(human))[:, None]
+            share = own / np.maximum(own.sum(axis=0), np.finfo(np.float64).tiny)
+            of_verdict = mixed[:, self.labelled.verdicts].T
+            centred = of_verdict - (share * of_verdict).sum(axis=0)
+            influence = -(share * self.kept * centred).sum(axis=1)
+        whole, between = self.tasks.variance(influence, apart)
+        # What the pseudo-counts and disagreement of reviewers add shows in no label.
+        unseen = max(0.0, reference - float(influence @ influence))
+        return whole - between + unseen, between
+
+
+def _effects(
+    parts: Sequence[float], alone: Sequence[float], tasks: RepeatedTasks, confidence_level: float
+) -> tuple[float, float]:
+    """Return design effects: variance by task over that of single runs, and t over normal."""
+    if tasks.shared:
+        parts, alone = (sum(parts),) * 2, (sum(alone),) * 2
+    wider = (two_sided_t(confidence_level, tasks.df) / two_sided_z(confidence_level)) ** 2
+    reference, production = (
+        max(1.0, wider * new / old) if old > 0 else 1.0
+        for new, old in zip(parts, alone, strict=True)
+    )
+    return reference, production
+
+
+def at_effective_size(
+    cells: FloatArray, production: ProductionSums, effects: tuple[float, float]
+) -> tuple[FloatArray, ProductionSums]:
+    """Return table and production as so many single labels and runs as they are worth.
+
+    Rao and Scott (1992), Biometrics 48: counts of clustered data divided by their design effect.
+    https://doi.org/10.2307/2532311
+    """
+    fewer = replace(
+        production,
+        counts=production.counts / effects[1],
+        sums=production.sums / effects[1],
+        products=production.products / effects[1],
+    )
+    return cells / effects[0], fewer
+
+
+def _estimate(
+    value: float, variance: float, *, n: int, tasks: RepeatedTasks, confidence_level: float
+) -> Estimate:
+    quantile = two_sided_t(confidence_level, tasks.df)
     se = float(np.sqrt(max(0.0, variance)))  # rounding can leave -1e-18 where it is zero
-    lower, upper = value - z * se, value + z * se
+    lower, upper = value - quantile * se, value + quantile * se
+    method = DELTA_BY_TASK if tasks.repeat else DELTA_METHOD
     if lower >= 1 or upper <= 0:
-        return not_estimable(OUTSIDE, method=DELTA_METHOD, n=n, confidence_level=confidence_level)
-    return Estimate(
+        return not_estimable(OUTSIDE, method=method, n=n, confidence_level=confidence_level)
+    found = Estimate(
         value=min(1.0, max(0.0, value)),
         interval=clipped(lower, upper),
         n=n,
-        method=DELTA_METHOD,
+        method=method,
         confidence_level=confidence_level,
         status=OK,
         se=se,
     )
+    if tasks.units is None or tasks.units >= MINIMUM_UNITS:
+        return found
+    why = f"no interval: {tasks.units} tasks, at least {MINIMUM_UNITS} are needed"
+    return replace(found, interval=None, se=None, status=why)
 
 
 def _share_variances(
     rates: FloatArray, inverse: FloatArray, sizes: FloatArray, production: ProductionSums
 ) -> FloatArray:
-    """Return the variance of each class share: the score variance with credit 1 for that class."""
+    """Return both parts of the variance of each class share: a score of 1 for that class."""
     share = production.counts / production.n
     prevalence = inverse.T @ share
     row_variance = rates @ inverse**2 - (rates @ inverse) ** 2
     of_production = np.maximum(0.0, share @ inverse**2 - prevalence**2) / production.n
-    variance: FloatArray = (prevalence**2 / sizes) @ row_variance + of_production
-    return variance
+    return np.stack([(prevalence**2 / sizes) @ row_variance, of_production])
 
 
 def _refused(n: int, rates: FloatArray, sigma_min: float, confidence_level: float) -> Inversion:
@@ -406,6 +530,7 @@ def bootstrap_inversion(
     production: ProductionSums,
     *,
     rng: np.random.Generator,
+    labelled: LabelledSample | None = None,
     pseudo_count: float = 0.5,
     n_resamples: int = 2_000,
     confidence_level: float = 0.95,
@@ -413,16 +538,17 @@ def bootstrap_inversion(
     """Bootstrap the inverted mean score and class shares.
 
     Each class of the reference set is resampled by itself, so that no resample loses a class, and
-    production is resampled too: with either fixed the interval would be too short.
-    The result is ``not_estimable`` where `invert` is, or when more than 1 % of the resamples are
-    singular; errors are those of `invert`.
+    production is resampled too, by whole tasks where they repeat: with either fixed the interval
+    would be too short. The result is ``not_estimable`` where `invert` is, or when more than 1 % of
+    the resamples are singular; `labelled` and errors are those of `invert`.
 
     Notes
     -----
     Cells are fractions when reviewers differ or labels are weighted; a row is then drawn with its
     rounded size. It is drawn from the smoothed rates: plain resamples of a row without an error
-    never show one, and covered .89 for a judge of .95 with 200 labels. Costs are resampled by
-    `draw_sums`.
+    never show one, and covered .89 for a judge of .95 with 200 labels. Where tasks
+    of the reference set repeat, a row is drawn as large as its effective number of labels. Costs of
+    single runs are resampled by `draw_sums`.
 
     References
     ----------
@@ -438,7 +564,13 @@ def bootstrap_inversion(
     ... ).estimate.value
     0.5
     """
-    plain = invert(table, production, pseudo_count=pseudo_count, confidence_level=confidence_level)
+    plain = invert(
+        table,
+        production,
+        labelled=labelled,
+        pseudo_count=pseudo_count,
+        confidence_level=confidence_level,
+    )
     if plain.unclipped is None:
         refused = not_estimable(
             plain.estimate.status.removeprefix("not_estimable: "),
@@ -449,10 +581,14 @@ def bootstrap_inversion(
         return _bootstrap_refused(refused, production, 0.0)
     cells = np.asarray(table, dtype=np.float64)
     known = cells.sum(axis=1) > 0
-    rates = _drawn_rates(cells[known], pseudo_count, n_resamples, rng)
-    mix = rng.multinomial(
-        production.n, production.counts / production.counts.sum(), size=n_resamples
-    ) / max(1, production.n)
+    rates = _drawn_rates(cells[known], pseudo_count, plain.effects[0], n_resamples, rng)
+    by_task = None
+    if production.runs.tasks is None:
+        mix = rng.multinomial(
+            production.n, production.counts / production.counts.sum(), size=n_resamples
+        ) / max(1, production.n)
+    else:
+        mix, by_task = _drawn_tasks(production, n_resamples, rng)
     usable = np.linalg.svd(rates, compute_uv=False)[:, -1] > SINGULAR
     singular = 1 - float(usable.mean())
     if singular > MOST_SINGULAR:
@@ -465,7 +601,11 @@ def bootstrap_inversion(
         )
         return _bootstrap_refused(refused, production, singular)
     inverse = right_inverse(rates[usable])
-    sums = draw_sums(production, mix[usable], verdicts=np.arange(cells.shape[1]), rng=rng)
+    sums = (
+        draw_sums(production, mix[usable], verdicts=np.arange(cells.shape[1]), rng=rng)
+        if by_task is None
+        else by_task[usable]
+    )
     level = production.credit[known][:, None] == production.levels
     scores = np.einsum("dsk,dks->d", sums, inverse @ level)
     prevalence = np.zeros((len(inverse), known.size))
@@ -490,13 +630,35 @@ def bootstrap_inversion(
     )
 
 
+def _drawn_tasks(
+    production: ProductionSums, n_resamples: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Return verdict shares and means of max(0, s - penalty) by verdict, of tasks drawn anew."""
+    runs, n_verdicts = production.runs, production.counts.size
+    names, task = np.unique(np.asarray(runs.tasks), return_inverse=True)
+    kept = np.maximum(0.0, production.levels[:, None] - runs.penalties)
+    units = np.zeros((names.size, 1 + len(kept), n_verdicts))
+    for place, worth in enumerate([np.ones(runs.times.size), *kept]):
+        np.add.at(units[:, place], (task, runs.verdicts), runs.times * worth)
+    sums = resampled_sums(
+        units.reshape(names.size, -1), np.ones(names.size, dtype=np.int64),
+        n_resamples=n_resamples, rng=rng,
+    ).reshape(n_resamples, -1, n_verdicts)  # fmt: skip
+    total = sums[:, 0].sum(axis=1)
+    return sums[:, 0] / total[:, None], sums[:, 1:] / total[:, None, None]
+
+
 def _drawn_rates(
-    cells: FloatArray, pseudo_count: float, n_resamples: int, rng: np.random.Generator
+    cells: FloatArray,
+    pseudo_count: float,
+    effect: float,
+    n_resamples: int,
+    rng: np.random.Generator,
 ) -> FloatArray:
     """Return resampled error rates, shape (n_resamples, n_classes, n_verdicts)."""
     drawn = []
     for row in cells:
-        size = max(1, round(float(row.sum())))
+        size = max(1, round(float(row.sum()) / effect))
         # From the smoothed rates: an error that a few traces did not show can still come up.
         smoothed = row + pseudo_count / row.size
         again = rng.multinomial(size, smoothed / smoothed.sum(), size=n_resamples)
@@ -512,11 +674,17 @@ def _bootstrap_refused(
 
 
 def lee(
-    table: ArrayLike, production: ProductionSums, *, confidence_level: float = 0.95
+    table: ArrayLike,
+    production: ProductionSums,
+    *,
+    effects: tuple[float, float] = SINGLE,
+    confidence_level: float = 0.95,
 ) -> Estimate:
     """Estimate the mean score of production when there are two classes and no costs.
 
-    A verdict that is no class counts as one for the class with less credit.
+    A verdict that is no class counts as one for the class with less credit. With `effects` of
+    `invert`, for tasks that repeat, the limits are those of the effective numbers of labels and
+    runs.
 
     Returns
     -------
@@ -561,7 +729,8 @@ def lee(
         )
     good = int(np.argmax(production.credit))
     high, low = float(production.credit[good]), float(production.credit[1 - good])
-    n, m1, m0 = float(production.counts.sum()), cells[good].sum(), cells[1 - good].sum()
+    n = float(production.counts.sum()) / effects[1]
+    m1, m0 = cells[good].sum() / effects[0], cells[1 - good].sum() / effects[0]
     why = ""
     if production.has_costs:
         why = "made for shares, not for scores with costs: read inversion"
@@ -570,9 +739,9 @@ def lee(
     elif min(n, m1, m0) <= 0:
         why = "needs production verdicts and reference labels of both classes"
     else:
-        p = float(production.counts[good]) / n
-        q1 = float(cells[good, good] / m1)
-        q0 = 1 - float(cells[1 - good, good] / m0)
+        p = float(production.counts[good] / production.counts.sum())
+        q1 = float(cells[good, good] / cells[good].sum())
+        q0 = 1 - float(cells[1 - good, good] / cells[1 - good].sum())
         z = two_sided_z(confidence_level)
         smooth1, smooth0 = (m1 * q1 + 1) / (m1 + 2), (m0 * q0 + 1) / (m0 + 2)
         if min(q0 + q1, smooth0 + smooth1) <= 1:

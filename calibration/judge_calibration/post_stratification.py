@@ -7,7 +7,7 @@ verdict, the labelled ones included; `strata` is the grouping of the verdicts th
 used.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -18,6 +18,8 @@ from calibration.judge_calibration.samples import (
     LabelledSample,
     ProductionRuns,
     ProductionSums,
+    RepeatedTasks,
+    tasks_of,
     validated_human,
 )
 from calibration.judge_calibration.strata import UNUSED, Strata, verdict_strata
@@ -72,6 +74,7 @@ class PostStratified:
     `r_squared` : share of the variance of the labelled scores that verdict and cost explain; labels
     are worth about 1 / (1 - r_squared) times their number. None without variation.
     `variance_labels` : the part of the squared standard error due to the labels.
+    `residual`, `tasks` : influences of labels and production, and their tasks.
     """
 
     estimate: Estimate
@@ -79,6 +82,8 @@ class PostStratified:
     strata: Strata
     r_squared: float | None
     variance_labels: float | None = None
+    residual: "Residual | None" = field(default=None, compare=False, repr=False)
+    tasks: RepeatedTasks | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -115,7 +120,7 @@ class Joined:
     `stratum`, `weight` : of the labels.
     `scale` : weight of each label in the mean, M_k w / W_k.
     `labels` : effective labels of each stratum; `n_labels` their number.
-    `task`, `task_of` : codes of labels and of production rows; None where no task repeats.
+    `tasks` : of labels and of production rows; none repeats where these runs are meant.
     """
 
     production: ProductionSums
@@ -129,8 +134,12 @@ class Joined:
     labels: FloatArray
     n_labels: IntArray
     stratum_of: IntArray
-    task: IntArray | None
-    task_of: IntArray | None
+    tasks: RepeatedTasks
+
+    @property
+    def task(self) -> IntArray | None:
+        """Task of each label; None where none repeats."""
+        return self.tasks.labels
 
     @property
     def units(self) -> int:
@@ -182,10 +191,7 @@ class Joined:
                 even = self.share**2 @ (pooled / self.n_labels) * (1 + 1 / scores.size)
                 variance = max(variance, float(even) + between)
         else:
-            df = min(df, self.units - 1.0)
-            if self.task_of is not None:
-                sizes = np.bincount(self.task_of, weights=times)
-                df = min(df, n_production**2 / float(sizes @ sizes) - 1)
+            df = min(df, self.tasks.df)
         return Residual(
             value=value,
             d=d,
@@ -203,18 +209,7 @@ class Joined:
 
         Influences are those of `Residual`; tasks that both sources know count once.
         """
-        times = self.production.runs.times
-        n_production = float(times.sum())
-        alone = float(times @ in_production**2) / n_production**2
-        if self.task is None:
-            return float(in_labels @ in_labels) + alone, alone
-        if self.task_of is None:
-            by_task = np.bincount(self.task, weights=in_labels).astype(np.float64)
-            return _of_tasks(by_task) + alone, alone
-        n_tasks = int(self.task_of.max()) + 1
-        of_runs = np.bincount(self.task_of, weights=times * in_production) / n_production
-        of_labels = np.bincount(self.task, weights=in_labels, minlength=n_tasks)
-        return _of_tasks(of_labels.astype(np.float64) + of_runs), _of_tasks(of_runs)
+        return self.tasks.variance(in_labels, in_production)
 
 
 def _satterthwaite(parts: FloatArray, labels: FloatArray) -> float:
@@ -223,10 +218,6 @@ def _satterthwaite(parts: FloatArray, labels: FloatArray) -> float:
         return 1.0
     spare = np.maximum(1.0, labels[used] - 1)
     return float(parts.sum() ** 2 / (parts[used] ** 2 / spare).sum())
-
-
-def _of_tasks(psi: FloatArray) -> float:
-    return psi.size / max(1, psi.size - 1) * float(psi @ psi)
 
 
 def join(
@@ -266,9 +257,9 @@ def join(
     share = np.bincount(group[used], weights=counts[used], minlength=n) / counts.sum()
     weight = validated_weights(labelled.weights, codes.size)
     total = np.bincount(stratum, weights=weight, minlength=n)
-    task = task_of = None
+    tasks = RepeatedTasks(labels=None, runs=None, times=runs.times)
     if estimand == "process":
-        task, task_of = _tasks(labelled, runs)
+        tasks = tasks_of(labelled.clusters, codes.size, runs)
     return Joined(
         production=production,
         estimand=estimand,
@@ -281,23 +272,8 @@ def join(
         labels=total**2 / np.bincount(stratum, weights=weight**2, minlength=n),
         n_labels=np.bincount(stratum, minlength=n),
         stratum_of=group[runs.verdicts],
-        task=task,
-        task_of=task_of,
+        tasks=tasks,
     )
-
-
-def _tasks(
-    labelled: LabelledSample, runs: ProductionRuns
-) -> tuple[IntArray | None, IntArray | None]:
-    """Return common task codes of labels and production rows; None where no task repeats."""
-    n = labelled.verdicts.size
-    if runs.tasks is None:
-        return cluster_indices(labelled.clusters, n), None
-    if labelled.clusters is None:
-        raise ValueError("clusters of the labelled traces are needed: tasks of production repeat")
-    both = np.concatenate([np.asarray(labelled.clusters), np.asarray(runs.tasks)])
-    _, code = np.unique(both, return_inverse=True)
-    return code[:n].astype(np.int64), code[n:].astype(np.int64)
 
 
 def post_stratified(
@@ -401,6 +377,8 @@ def post_stratified(
         strata=joined.strata,
         r_squared=None if total <= 0 else 1 - float(weight @ found.residuals**2) / total,
         variance_labels=None if estimate.se is None else max(0.0, found.variance - found.between),
+        residual=found,
+        tasks=joined.tasks,
     )
 
 
@@ -427,10 +405,23 @@ def predictions(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Promised:
+    """What verdicts and costs promise for production.
+
+    `mean`, `variance` : by stratum. `of_runs` : for each row of `runs`.
+    """
+
+    mean: FloatArray
+    variance: FloatArray
+    of_runs: FloatArray
+    runs: ProductionRuns
+
+
 def promised(
     labelled: LabelledSample, production: ProductionSums, *, strata: Strata, net: bool
-) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
-    """Return residuals of the labels, and mean and variance of the predictions by stratum."""
+) -> tuple[FloatArray, Promised]:
+    """Return residuals of the labels, and what verdicts and costs promise for production."""
     joined = join(labelled, production, strata=strata)
     predicted, kept = predictions(joined, labelled, net=net)
     times, n = production.runs.times, joined.share.size
@@ -438,7 +429,8 @@ def promised(
     mean = np.bincount(joined.stratum_of, weights=times * kept, minlength=n) / total
     apart = times * (kept - mean[joined.stratum_of]) ** 2
     variance = np.bincount(joined.stratum_of, weights=apart, minlength=n) / total
-    return labelled.scores(production.credit, net=net) - predicted, (mean, variance)
+    found = Promised(mean=mean, variance=variance, of_runs=kept, runs=production.runs)
+    return labelled.scores(production.credit, net=net) - predicted, found
 
 
 def _limited(found: Residual, joined: Joined, confidence_level: float) -> Estimate:
@@ -666,7 +658,7 @@ def bootstrap_post_stratified(
     *,
     strata: Strata,
     rng: np.random.Generator,
-    promised: tuple[FloatArray, FloatArray] | None = None,
+    promised: Promised | None = None,
     weights: FloatArray | None = None,
     clusters: NDArray[np.generic] | None = None,
     n_resamples: int = 2_000,
@@ -675,14 +667,14 @@ def bootstrap_post_stratified(
     """Bootstrap the post-stratified means of several columns at once.
 
     Each resample draws the labelled traces (whole tasks when they repeat) and the verdicts of
-    production anew, and keeps `strata`.
+    production anew, and keeps `strata`. Where tasks of production repeat, whole tasks are drawn,
+    with their runs and their labels.
 
     `columns`, shape (n, n_columns), are values of the labelled traces, for instance scores and
-    class shares. With `promised`, mean and variance by stratum of what verdicts and costs promise
-    for the runs of production, the first column holds residuals, and the means of the promises are
-    drawn by the normal approximation. Intervals are percentiles; a column without variation within
-    the strata has none, since no resample varies either. ValueError if shapes differ or a weight is
-    not positive.
+    class shares. With `promised` the first column holds residuals, and the means of the promises
+    are drawn by the normal approximation, or with their tasks. Intervals are percentiles; a column
+    without variation within the strata has none, since no resample varies either. ValueError if
+    shapes differ or a weight is not positive.
 
     Notes
     -----
@@ -727,15 +719,24 @@ def bootstrap_post_stratified(
     parts = units.reshape(len(units), strata.n_strata, -1)
     seen = _stratum_means(np.tensordot(times, parts, axes=1)[None])[0]
     means = (share / share.sum()) @ seen
-    sums = resampled_sums(units, times.astype(np.int64), n_resamples=n_resamples, rng=rng)
-    drawn = _stratum_means(sums.reshape(n_resamples, *parts.shape[1:]))
-    shares = rng.multinomial(round(counts.sum()), share / share.sum(), size=n_resamples)
-    resampled = np.einsum("dg,dgc->dc", shares / counts.sum(), drawn)
     if promised is not None:
-        mean, variance = promised
-        means[0] += float(share @ mean / share.sum())
-        spread = np.sqrt(variance / np.maximum(1, shares)) * rng.standard_normal(shares.shape)
-        resampled[:, 0] += ((mean + spread) * shares).sum(axis=1) / counts.sum()
+        means[0] += float(share @ promised.mean / share.sum())
+    tasks = None if promised is None else tasks_of(clusters, n, promised.runs)
+    if promised and tasks and tasks.labels is not None and tasks.runs is not None:
+        resampled = _by_task(
+            (tasks.labels, group[codes]), np.column_stack([weight, weight[:, None] * values]),
+            (tasks.runs, group[promised.runs.verdicts]), promised,
+            n_resamples=n_resamples, rng=rng,
+        )  # fmt: skip
+    else:
+        sums = resampled_sums(units, times.astype(np.int64), n_resamples=n_resamples, rng=rng)
+        drawn = _stratum_means(sums.reshape(n_resamples, *parts.shape[1:]))
+        shares = rng.multinomial(round(counts.sum()), share / share.sum(), size=n_resamples)
+        resampled = np.einsum("dg,dgc->dc", shares / counts.sum(), drawn)
+        if promised is not None:
+            mean, variance = promised.mean, promised.variance
+            spread = np.sqrt(variance / np.maximum(1, shares)) * rng.standard_normal(shares.shape)
+            resampled[:, 0] += ((mean + spread) * shares).sum(axis=1) / counts.sum()
     within = values - seen[group[codes]]
     varies = (np.abs(within) > 1e-12).any(axis=0).tolist()
     status = OK
@@ -774,6 +775,37 @@ def _units(
     units = np.zeros((len(times), strata.n_strata, rows.shape[1]))
     np.add.at(units, (place, at), rows)
     return units.reshape(len(times), -1), times.astype(np.float64)
+
+
+def _by_task(
+    labels: tuple[IntArray, IntArray],
+    weighted: FloatArray,
+    production: tuple[IntArray, IntArray],
+    promised: Promised,
+    *,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return the means in draws of tasks with their runs and labels, if they hold any label.
+
+    `labels` and `production` are task and stratum of each row.
+    """
+    runs, n_strata = promised.runs, promised.mean.size
+    both = runs.times[:, None] * np.column_stack([np.ones(runs.times.size), promised.of_runs])
+    n_tasks = 1 + int(max(labels[0].max(), production[0].max()))
+    units = np.zeros((n_tasks, n_strata, 2 + weighted.shape[1]))
+    np.add.at(units[..., :2], production, both)
+    np.add.at(units[..., 2:], labels, weighted)
+    sums = resampled_sums(
+        units.reshape(n_tasks, -1), np.ones(n_tasks, dtype=np.int64),
+        n_resamples=n_resamples, rng=rng,
+    ).reshape(n_resamples, n_strata, -1)  # fmt: skip
+    sums = sums[sums[..., 2].sum(axis=1) > 0]
+    total = sums[..., 0].sum(axis=1, keepdims=True)
+    means = _stratum_means(sums[..., 2:])
+    drawn: FloatArray = np.einsum("dg,dgc->dc", sums[..., 0] / total, means)
+    drawn[:, 0] += sums[..., 1].sum(axis=1) / total[:, 0]
+    return drawn
 
 
 def _stratum_means(sums: FloatArray) -> FloatArray:

@@ -4,13 +4,18 @@ The proxy of a trace is a function of verdict and penalty fixed by production al
 to the labels would be validated on the labels that made it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibration.judge_calibration.samples import ProductionSums, with_enough_labels
+from calibration.judge_calibration.samples import (
+    ProductionRuns,
+    ProductionSums,
+    tasks_of,
+    with_enough_labels,
+)
 from calibration.statistics.estimate import (
     OK,
     Estimate,
@@ -33,16 +38,21 @@ from calibration.statistics.intervals import (
 )
 
 METHOD = "PPI++, normal"
+BY_TASK = "PPI++, by task over labels and production, t"
 NO_ERROR_SEEN = "no judge error seen"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxySums:
-    """Sums of a proxy and of its square over `n` traces."""
+    """Sums of a proxy and of its square over `n` traces.
+
+    `by_run` : production and the proxy of each of its rows, where its tasks repeat.
+    """
 
     n: float
     total: float
     squares: float
+    by_run: tuple[ProductionRuns, FloatArray] | None = None
 
     @property
     def mean(self) -> float:
@@ -112,6 +122,9 @@ def score_sums(production: ProductionSums) -> ProxySums:
         n=float(production.counts.sum()),
         total=float((weights * production.sums).sum()),
         squares=float(np.einsum("sk,uk,suk->", weights, weights, production.products)),
+        by_run=_by_run(
+            lambda runs: score_proxies(runs.verdicts, runs.penalties, production), production.runs
+        ),
     )
 
 
@@ -134,13 +147,21 @@ def class_proxies(production_counts: ArrayLike, n_classes: int) -> FloatArray:
     return result
 
 
-def sums_by_verdict(proxy: FloatArray, production_counts: FloatArray) -> ProxySums:
-    """Return the sums of a proxy that depends on the verdict only."""
+def sums_by_verdict(proxy: FloatArray, production: ProductionSums) -> ProxySums:
+    """Return the sums over production of a proxy that depends on the verdict only."""
     return ProxySums(
-        n=float(production_counts.sum()),
-        total=float(proxy @ production_counts),
-        squares=float(proxy**2 @ production_counts),
+        n=float(production.counts.sum()),
+        total=float(proxy @ production.counts),
+        squares=float(proxy**2 @ production.counts),
+        by_run=_by_run(lambda runs: proxy[runs.verdicts], production.runs),
     )
+
+
+def _by_run(
+    proxies: Callable[[ProductionRuns], FloatArray], runs: ProductionRuns
+) -> tuple[ProductionRuns, FloatArray] | None:
+    """Return production and its proxies where its tasks repeat."""
+    return None if runs.tasks is None else (runs, proxies(runs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,9 +221,10 @@ def ppi_plus_plus(
     own choice of the factor (divisor n, normal quantile). With unequal weights the proxy mean is
     that of all of production, because the unlabelled rest is no equal-probability sample; the
     labelled part is a Hajek mean with its linearised variance. With clusters the variance of the
-    labelled part is that of the cluster totals, t with clusters - 1 df. If the labels show no
-    variation, or every score equals its proxy, the normal interval would be far too short: it is
-    widened to the exact bound on the deviations that n traces can have missed.
+    labelled part is that of the cluster totals, t with clusters - 1 df. Where tasks of production
+    repeat, each has one influence over both sources, and their squared sum is the variance. If the
+    labels show no variation, or every score equals its proxy, the normal interval would be far too
+    short: it is widened to the exact bound on the deviations that n traces can have missed.
 
     References
     ----------
@@ -233,8 +255,9 @@ def ppi_plus_plus(
     rest = production.plus(proxy, sign=-1) if labels_in_production else production
     if tuning is None:
         tuning = _tuning([(array, proxy, rest)], weight)
+    read = rest
     if np.ptp(weight) > 0:
-        whole = production if labels_in_production else production.plus(proxy)
+        read = whole = production if labels_in_production else production.plus(proxy)
         value, shares = tuning * whole.mean, weight / weight.sum()
         residual = array - tuning * proxy
         value += float(shares @ residual)
@@ -246,16 +269,28 @@ def ppi_plus_plus(
         value = tuning * rest.mean + float(residual.mean())
         of_production = tuning**2 * rest.variance / rest.n if rest.n > 0 else 0.0
     influence: FloatArray = shares * (residual - shares @ residual)
-    if index is not None:
-        influence = np.bincount(index, weights=influence).astype(np.float64)
+    if production.by_run is not None:
+        runs, of_runs = production.by_run
+        tasks = tasks_of(clusters, n, runs, shared=labels_in_production)
+        each = tuning / max(1.0, read.n)
+        # The mean is over `read`: production, with or without the labels.
+        added = each * (proxy - read.mean) * np.sign(read.n - production.n)
+        variance, of_production = tasks.variance(
+            influence + added, production.n * each * (of_runs - read.mean)
+        )
+        units, df, method = tasks.units, tasks.df, BY_TASK
+    else:
+        units, df, method = None if index is None else int(index.max()) + 1, np.inf, METHOD
+        if index is not None:
+            influence = np.bincount(index, weights=influence).astype(np.float64)
+        variance = float(influence @ influence)
+        if index is not None or np.ptp(weight) > 0:
+            method = f"PPI++, {'cluster-' if index is not None else ''}linearised t"
+            df = max(1.0, influence.size - 1.0)
+            variance *= influence.size / df
+        variance += of_production
     estimate = _interval(
-        value,
-        influence,
-        of_production,
-        clustered=index is not None,
-        weighted=bool(np.ptp(weight) > 0),
-        n=n,
-        confidence_level=confidence_level,
+        value, variance, df=df, method=method, units=units, n=n, confidence_level=confidence_level
     )
     if np.ptp(array) == 0 or np.ptp(array - proxy) == 0:
         estimate = _unanimous(estimate, array, of_production, index)
@@ -287,26 +322,22 @@ def _tuning(pairs: Sequence[tuple[FloatArray, FloatArray, ProxySums]], weight: F
 
 def _interval(
     value: float,
-    influence: FloatArray,
-    of_production: float,
+    variance: float,
     *,
-    clustered: bool,
-    weighted: bool,
+    df: float,
+    method: str,
+    units: int | None,
     n: int,
     confidence_level: float,
 ) -> Estimate:
-    units, method = influence.size, METHOD
-    variance, quantile = float(influence @ influence), two_sided_z(confidence_level)
-    if clustered or weighted:
-        method = f"PPI++, {'cluster-' if clustered else ''}linearised t"
-        variance *= units / max(1, units - 1)
-        quantile = two_sided_t(confidence_level, max(1, units - 1))
-    se: float | None = float(np.sqrt(variance + of_production))
+    """Return the estimate; `units` are tasks, None where none repeats."""
+    quantile = two_sided_t(confidence_level, df)
+    se: float | None = float(np.sqrt(variance))
     interval: tuple[float, float] | None = clipped(
         value - quantile * (se or 0.0), value + quantile * (se or 0.0)
     )
     status = OK
-    if clustered and units < MINIMUM_UNITS:
+    if units is not None and units < MINIMUM_UNITS:
         status = f"no interval: {units} tasks, at least {MINIMUM_UNITS} are needed"
         interval, se = None, None
     return Estimate(
@@ -343,7 +374,7 @@ def _unanimous(
 def ppi_shares(
     human: FloatArray,
     verdicts: IntArray,
-    production_counts: FloatArray,
+    production: ProductionSums,
     proxies: FloatArray,
     *,
     labels_in_production: bool = True,
@@ -360,7 +391,7 @@ def ppi_shares(
     """
     pairs = []
     for labels, proxy in zip(human.T, proxies, strict=True):
-        sums = sums_by_verdict(proxy, production_counts)
+        sums = sums_by_verdict(proxy, production)
         rest = sums.plus(proxy[verdicts], sign=-1) if labels_in_production else sums
         pairs.append((labels, proxy[verdicts], rest))
     tuning = None
@@ -370,7 +401,7 @@ def ppi_shares(
         ppi_plus_plus(
             labels,
             proxy[verdicts],
-            sums_by_verdict(proxy, production_counts),
+            sums_by_verdict(proxy, production),
             labels_in_production=labels_in_production,
             weights=weights,
             clusters=clusters,

@@ -164,6 +164,99 @@ class ProductionRuns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RepeatedTasks:
+    """Codes of the tasks of labels and of production rows; None where no task repeats.
+
+    `times` : number of equal runs in each production row.
+    `shared` : whether the labels are of production, so that a task of both counts once. The tasks
+    of a reference set are others.
+    """
+
+    labels: IntArray | None
+    runs: IntArray | None
+    times: FloatArray
+    shared: bool = True
+
+    @property
+    def repeat(self) -> bool:
+        """Whether a task of either source repeats."""
+        return self.labels is not None or self.runs is not None
+
+    @property
+    def units(self) -> int | None:
+        """Number of tasks of the source with fewest; None where no task repeats."""
+        counts = [np.unique(of).size for of in (self.labels, self.runs) if of is not None]
+        return min(counts, default=None)
+
+    @property
+    def df(self) -> float:
+        """Degrees of freedom of a variance by task: infinite where no task repeats."""
+        found = np.inf
+        if self.labels is not None:
+            found = np.unique(self.labels).size - 1.0
+        if self.runs is not None:
+            sizes = np.bincount(self.runs, weights=self.times)
+            found = min(found, float(sizes.sum()) ** 2 / float(sizes @ sizes) - 1)
+        return max(1.0, found)
+
+    def variance(self, in_labels: FloatArray, in_production: FloatArray) -> tuple[float, float]:
+        """Return the variance of a mean by its influences, and the part due to production.
+
+        `in_labels` are influences of the labels, `in_production` N times those of the runs.
+        """
+        n = float(self.times.sum())
+        in_runs = self.times * in_production / n
+        if self.shared and self.labels is not None and self.runs is not None:
+            n_tasks = int(max(self.labels.max(initial=-1), self.runs.max())) + 1
+            of_runs = np.bincount(self.runs, weights=in_runs, minlength=n_tasks)
+            of_labels = np.bincount(self.labels, weights=in_labels, minlength=n_tasks)
+            return _of_tasks(of_labels + of_runs), _of_tasks(of_runs)
+        if self.runs is None:
+            between = float(self.times @ in_production**2) / n**2
+        else:
+            between = _of_tasks(np.bincount(self.runs, weights=in_runs))
+        if self.labels is None:
+            return float(in_labels @ in_labels) + between, between
+        return _of_tasks(np.bincount(self.labels, weights=in_labels)) + between, between
+
+
+def _of_tasks(influence: ArrayLike) -> float:
+    psi = np.asarray(influence, dtype=np.float64)
+    return psi.size / max(1, psi.size - 1) * float(psi @ psi)
+
+
+def tasks_of(
+    clusters: NDArray[np.generic] | None, n: int, runs: ProductionRuns, *, shared: bool = True
+) -> RepeatedTasks:
+    """Return common codes of the tasks of n labels and of production rows.
+
+    ValueError if the labels are of production, tasks repeat there, and the labels name none.
+
+    Examples
+    --------
+    Both labels are of the second task of production:
+
+    >>> runs = ProductionRuns(
+    ...     verdicts=np.array([0, 0, 1]), penalties=np.zeros(3), times=np.ones(3),
+    ...     tasks=np.array(["a", "b", "b"]),
+    ... )
+    >>> tasks_of(np.array(["b", "b"]), 2, runs).labels.tolist()
+    [1, 1]
+    """
+    if runs.tasks is None:
+        return RepeatedTasks(labels=cluster_indices(clusters, n), runs=None, times=runs.times)
+    if not shared:
+        codes = np.unique(np.asarray(runs.tasks), return_inverse=True)[1].astype(np.int64)
+        own = cluster_indices(clusters, n)
+        return RepeatedTasks(labels=own, runs=codes, times=runs.times, shared=False)
+    if clusters is None:
+        raise ValueError("clusters of the labelled traces are needed: tasks of production repeat")
+    both = np.concatenate([np.asarray(clusters), np.asarray(runs.tasks)])
+    codes = np.unique(both, return_inverse=True)[1].astype(np.int64)
+    return RepeatedTasks(labels=codes[:n], runs=codes[n:], times=runs.times)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProductionSums:
     """Verdicts and penalties of production, and their sufficient statistics.
 

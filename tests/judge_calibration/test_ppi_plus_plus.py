@@ -107,10 +107,9 @@ def test_class_proxies_sum_to_one() -> None:
     counts = np.array([50.0, 30, 20, 5, 2])
     proxies = class_proxies(counts, 3)
     assert proxies.sum(axis=0) == pytest.approx(np.ones(5))
-    assert sums_by_verdict(proxies[0], counts).total == pytest.approx(50 + 7 * 0.5)
-    assert score_sums(production_sums_from_counts(counts, credit=CREDIT)).mean == pytest.approx(
-        0.62
-    )
+    production = production_sums_from_counts(counts, credit=CREDIT)
+    assert sums_by_verdict(proxies[0], production).total == pytest.approx(50 + 7 * 0.5)
+    assert score_sums(production).mean == pytest.approx(0.62)
 
 
 def test_bad_input_is_refused() -> None:
