@@ -24,7 +24,8 @@ button[kind="elementToolbar"][aria-label^="Download as CSV"] { display: none; }
   color: var(--st-text-color, inherit);
 }
 .st-key-agreement_verdict [data-testid="stText"],
-.st-key-judge_verdict [data-testid="stText"] { font-size: 1.2rem; font-weight: 600; }
+.st-key-judge_verdict [data-testid="stText"],
+.st-key-asr_sentence [data-testid="stText"] { font-size: 1.2rem; font-weight: 600; }
 /* What the list of traces is narrowed to stays in sight, wherever on the page it was chosen. */
 [data-testid="stLayoutWrapper"]:has(> .st-key-agreement_chip, > .st-key-judge_chip) {
   position: sticky; top: 4.1rem; z-index: 20;

@@ -24,14 +24,14 @@ def test_the_whole_way(asr: Run, tmp_path: Path, filled: list[str]) -> None:
     alpha = data(asr("agreement", "--json"))["coefficients"]["krippendorff_alpha"]
     assert (alpha["value"], alpha["n_items"]) == (1.0, 40)
     calibrated = data(asr("calibrate", "--json"))
-    assert (calibrated["headline"], calibrated["design"]) == ("post_stratified", "production")
+    assert (calibrated["headline"], calibrated["design"]) == ("two_phase", "production")
     # 0.25 USD at a ceiling of 0.20: every credit loses a quarter.
     net, gross = (
         calibrated[name]["post_stratified"]["value"] for name in ("estimates", "estimates_gross")
     )
     assert net == pytest.approx(0.75 * gross, abs=1e-12)
     reported = data(asr("report", "--json", "--seed", 3))
-    assert reported["asr"] == calibrated["estimates"]["post_stratified"]
+    assert reported["asr"] == calibrated["estimates"]["two_phase"]
     assert reported["by_workflow"]["flights"]["n"] == 40
     assert data(asr("report", "--json", "--seed", 3)) == reported
 

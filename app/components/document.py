@@ -17,7 +17,12 @@ SAID_BY_CHART = 4
 
 LONGEST_CELL = 400
 MOST_OPEN = 30
-AXES = {"%": "share of the runs", "pp": "change in percentage points", "x": "multiple of ceiling"}
+AXES = {
+    "%": "share of the runs",
+    "pp": "change in percentage points",
+    "x": "multiple of ceiling",
+    "variance": "share of the variance",
+}
 
 
 def section(of: Section, *, anchor: str) -> None:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import click
 
@@ -16,6 +15,7 @@ from calibration.cli.terminal import (
     open_to_read,
     print_result,
     with_batch,
+    with_estimand,
     with_output,
     with_store,
 )
@@ -167,13 +167,7 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
     show_default=True,
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@click.option(
-    "--estimand",
-    type=click.Choice(["process", "these-runs"]),
-    default="process",
-    show_default=True,
-    help="The rate of runs like these, or of these runs themselves.",
-)
+@with_estimand
 @click.option(
     "--unjudged",
     type=click.Choice(["no_verdict", "outside"]),
@@ -208,7 +202,7 @@ def calibrate(
     pseudo_count: float,
     confidence: float,
     seed: int,
-    estimand: str,
+    estimand: Estimand,
     unjudged: Unjudged | None,
     overlap: str | None,
     by: str | None,
@@ -232,7 +226,7 @@ def calibrate(
     """
     options = CalibrationOptions(
         design=design or "production", pseudo_count=pseudo_count, confidence_level=confidence,
-        seed=seed, estimand=cast(Estimand, estimand.replace("-", "_")), diagnostics=not brief,
+        seed=seed, estimand=estimand, diagnostics=not brief,
         by=by, against=against, judge_family=judge_family,
     )  # fmt: skip
     of_files: dict[str, object] = {

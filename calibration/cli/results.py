@@ -25,6 +25,7 @@ from calibration.cli.terminal import (
     print_lines,
     print_result,
     with_batch,
+    with_estimand,
     with_json,
     with_judge,
     with_output,
@@ -34,6 +35,7 @@ from calibration.errors import CalibrationError, InputError
 from calibration.reporting.sections import success_rate
 
 if TYPE_CHECKING:
+    from calibration.judge_calibration.post_stratification import Estimand
     from calibration.judge_calibration.samples import Design
     from calibration.success_rate.comparison import Rule
 
@@ -66,6 +68,7 @@ OF_FILES = ("columns", "ceiling", "ceilings", "any_workflow", "stratify", "force
 @click.option("--work", "folder", type=FILE, help="Write the work lists as CSV to this folder.")
 @click.option("--taxonomy", "fork", type=FILE, help="A forked taxonomy: weights, ceilings, tree.")
 @click.option("--workflow", help="Of the store: one workflow alone.")
+@with_estimand
 @with_store
 @with_batch
 @with_judge
@@ -83,6 +86,7 @@ def report(
     folder: Path | None,
     fork: Path | None,
     workflow: str | None,
+    estimand: "Estimand",
     path: Path,
     batch_id: str | None,
     judge_id: str | None,
@@ -112,6 +116,7 @@ def report(
         batch_id=batch_id,
         judge_id=judge_id,
         design=design,
+        estimand=estimand,
         workflow=workflow,
     )
     place = one_place(files, servers)
@@ -120,6 +125,11 @@ def report(
 
         if workflow is not None:
             raise InputError("--workflow is for the store; give runs of one workflow")
+        if options.estimand == "these_runs":
+            raise InputError(
+                "--estimand these-runs is for the store: the outcome of every run in a file is "
+                "taken as known, so the rate of these runs has no interval"
+            )
         result = report_on_files(
             place, options=options, taxonomy=taxonomy_from(fork), taxonomy_path=fork
         )

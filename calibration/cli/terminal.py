@@ -76,6 +76,19 @@ def with_output(command: Command) -> Command:
     return command
 
 
+def with_estimand(command: Command) -> Command:
+    """Add --estimand; its value is a name of `Estimand`."""
+    option: Callable[[Command], Command] = click.option(
+        "--estimand",
+        type=click.Choice(["process", "these-runs"]),
+        default="process",
+        show_default=True,
+        callback=lambda _context, _option, value: value.replace("-", "_"),
+        help="The rate of runs like these, or of these runs themselves.",
+    )
+    return option(command)
+
+
 def with_judge(command: Command) -> Command:
     """Add --judge and --design."""
 

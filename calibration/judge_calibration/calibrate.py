@@ -31,6 +31,12 @@ from calibration.judge_calibration.prediction_powered import (
     score_proxies,
     score_sums,
 )
+from calibration.judge_calibration.reviewer_error import (
+    OVERLAP_MIN,
+    TwoPhase,
+    two_phase,
+    two_phase_shares,
+)
 from calibration.judge_calibration.samples import (
     CLASS_LABELS_MIN,
     ESTIMATORS,
@@ -80,6 +86,9 @@ __all__ = [
     "calibrate_tables",
 ]
 
+# The overlap of a store is drawn; that of files is so only where the user says it.
+NOT_RANDOM = "the traces with two labels are not known to be a random part of the labelled ones"
+
 METHOD = "inversion less post-stratification"
 PRODUCTION_LABELS_LEAD = 100
 
@@ -99,10 +108,13 @@ class NetGross:
 class Calibration:
     """ASR corrected for judge error, with the diagnostics of the correction.
 
-    `headline` : estimator of the headline, None when it is refused.
+    `headline` : estimator of the headline, None when it is refused. Of production labels it is
+    `two_phase` where a random overlap of them is adjudicated, otherwise `post_stratified`, which is
+    then provisional: its interval leaves out the errors of reviewers.
     `estimates` : by name in `ESTIMATORS`; a refused one has no value unless it was forced.
     `class_shares` : of production, by the same estimators.
     `inversion`, `post_stratification` : diagnostics, present also when refused.
+    `two_phase` : the rate with the errors of reviewers (net); None where no trace has two labels.
     `gain` : see `effective_gain` (net); None where the labels are no sample of production.
     `power_tuning` : factor of `ppi_plus_plus` (net), None when it was not run.
     `posterior_size` : effective number of draws of `bayesian` (net), None when it was not run.
@@ -119,6 +131,7 @@ class Calibration:
     post_stratification_gross: PostStratified
     production: ProductionSums
     production_gross: ProductionSums
+    two_phase: TwoPhase | None
     gain: Estimate | None
     power_tuning: float | None
     posterior_size: float | None
@@ -134,6 +147,42 @@ class Calibration:
         """The estimate of the headline, or None."""
         return None if self.headline is None else self.estimates[self.headline]
 
+    @property
+    def headline_warnings(self) -> tuple[Notice, ...]:
+        """The warnings of the headline, and of the estimate that it corrects for reviewers."""
+        of = (self.headline, HEADLINE[self.design]) if self.headline else ()
+        return tuple(notice for notice in self.warnings if notice.estimator in of)
+
+    @property
+    def variance_parts(self) -> dict[str, float] | None:
+        """Squared standard error of the headline (net) by source; None without one.
+
+        ``production``: runs are a sample. ``labels``: the errors of the judge are known from the
+        labelled traces alone. ``reviewers``: their errors are known from the overlap alone.
+        """
+        head, found = self.headline_estimate, self.two_phase
+        if head is None or head.net.se is None:
+            return None
+        whole = head.net.se**2
+        if self.headline == "inversion":
+            labels = min(whole, self.inversion.variance_reference)
+            return {"production": whole - labels, "labels": labels}
+        if self.includes_reviewers and found is not None and found.variance_reviewers is not None:
+            production = found.variance_production or 0.0
+            labels = max(0.0, whole - production - found.variance_reviewers)
+            return {
+                "production": production,
+                "labels": labels,
+                "reviewers": found.variance_reviewers,
+            }
+        labels = self.post_stratification.variance_labels or 0.0
+        return {"production": max(0.0, whole - labels), "labels": labels}
+
+    @property
+    def includes_reviewers(self) -> bool:
+        """Whether the interval of the headline carries the errors of reviewers."""
+        return self.headline == "two_phase"
+
 
 class CalibrationChoices(TypedDict, total=False):
     """Options of `calibrate` and `calibrate_tables`.
@@ -143,6 +192,7 @@ class CalibrationChoices(TypedDict, total=False):
     `seed` : of the draws of `bayesian` and `bootstrap`; the same seed gives the same numbers.
     `open_disagreements` : labelled traces with disagreeing reviewers and no adjudication; above
     zero every estimate is provisional.
+    `overlap_random` : whether the traces with two labels are a random part of the labelled ones.
     `refusals` : found by the caller, for instance a reference set judged by another judge. One that
     names ``inversion`` or ``post_stratified`` holds for all estimators that share its assumption.
     `estimators` : estimators to run; diagnostics are always present.
@@ -156,6 +206,7 @@ class CalibrationChoices(TypedDict, total=False):
     prior: float
     seed: int
     open_disagreements: int
+    overlap_random: bool
     refusals: Sequence[Notice]
     estimators: Collection[str]
     force: bool
@@ -173,6 +224,7 @@ class Settings:
     prior: float = 0.2
     seed: int = 0
     open_disagreements: int = 0
+    overlap_random: bool = False
     refusals: Sequence[Notice] = ()
     estimators: Collection[str] = ESTIMATORS
     force: bool = False
@@ -280,6 +332,7 @@ class Arm:
     gain: Gain
     estimates: dict[str, Estimate]
     shares: dict[str, tuple[Estimate, ...]]
+    two_phase: TwoPhase | None = None
     power_tuning: float | None = None
     posterior_size: float | None = None
 
@@ -337,7 +390,12 @@ def _arm(case: Case, rng: np.random.Generator) -> Arm:
         "judge_raw": judge_raw(production, confidence_level=level),
     }
     shares = {"inversion": inverted.shares, "judge_raw": judge_shares(production)}
-    tuning = posterior_size = None
+    tuning = posterior_size = phases = None
+    overlap = labelled.overlap is not None and settings.design == "production"
+    if "two_phase" in wanted and overlap:
+        phases = two_phase(labelled, production, net=case.net, confidence_level=level)
+        found["two_phase"] = phases.estimate
+        shares["two_phase"] = two_phase_shares(labelled, production, confidence_level=level)
     if "post_stratified" in wanted:
         shares["post_stratified"] = class_shares(
             labelled, case.population, estimand=settings.estimand, confidence_level=level
@@ -378,6 +436,7 @@ def _arm(case: Case, rng: np.random.Generator) -> Arm:
             if name in found and name in wanted
         },
         shares={name: shares[name] for name in ESTIMATORS if name in shares and name in wanted},
+        two_phase=phases,
         power_tuning=tuning,
         posterior_size=posterior_size,
     )
@@ -449,6 +508,8 @@ def assemble(
     labelled: LabelledSample, net: ProductionSums, gross: ProductionSums, settings: Settings
 ) -> Calibration:
     """Return every estimate, net and gross, with the notices on each."""
+    if labelled.overlap is not None and labelled.overlap.all():
+        settings = replace(settings, overlap_random=True)
     level = settings.confidence_level
     crossed = confusion(
         labelled.human, labelled.verdicts, n_verdicts=net.counts.size, weights=labelled.weights
@@ -462,9 +523,16 @@ def assemble(
         )
         for name in of_net.estimates
     }
+    headline = _headline(estimates, refusals, settings)
+    if headline == "post_stratified":
+        why = without_reviewers(of_net.two_phase, settings)
+        pair = estimates[headline]
+        estimates[headline] = NetGross(
+            net=_provisional(pair.net, why), gross=_provisional(pair.gross, why)
+        )
     return Calibration(
         design=settings.design,
-        headline=_headline(estimates, refusals, settings),
+        headline=headline,
         estimates=estimates,
         class_shares={
             name: tuple(_decided(name, share, refusals, settings) for share in several)
@@ -477,6 +545,9 @@ def assemble(
         post_stratification_gross=of_gross.stratified,
         production=net,
         production_gross=gross,
+        two_phase=None
+        if of_net.two_phase is None
+        else replace(of_net.two_phase, estimate=estimates["two_phase"].net),
         gain=_decided("post_stratified", of_net.gain.multiplier, refusals, settings)
         if settings.design == "production"
         else None,
@@ -505,7 +576,7 @@ def families(design: str, names: Collection[str]) -> dict[str, tuple[str, ...]]:
     """
     kin = {
         "inversion": ["inversion", "bayesian", "lee"],
-        "post_stratified": ["post_stratified", "ppi_plus_plus"],
+        "post_stratified": ["post_stratified", "two_phase", "ppi_plus_plus"],
     }
     kin["inversion" if design == "reference" else "post_stratified"].append("bootstrap")
     return {head: tuple(name for name in several if name in names) for head, several in kin.items()}
@@ -606,7 +677,31 @@ def _headline(
     refused = any(notice.estimator == name for notice in refusals)
     if refused or name not in estimates or not estimates[name].net.ok:
         return None
-    return name
+    if settings.open_disagreements or not settings.overlap_random:
+        return name
+    return "two_phase" if "two_phase" in estimates and estimates["two_phase"].net.ok else name
+
+
+def without_reviewers(found: TwoPhase | None, settings: Settings) -> str:
+    """Return why the interval of the post-stratified rate leaves out the errors of reviewers."""
+    why = "no trace is known to have two labels"
+    if settings.estimand == "these_runs":
+        why = "the two-phase rate is one of runs like these"
+    elif found is not None:
+        why = f"{found.overlap:,} traces have two labels, fewer than {OVERLAP_MIN}"
+        if found.overlap >= OVERLAP_MIN:
+            why = NOT_RANDOM
+    if settings.open_disagreements:
+        why = f"{settings.open_disagreements} open disagreements"
+    return f"{why}: reviewer error is not in the interval"
+
+
+def _provisional(estimate: Estimate, why: str) -> Estimate:
+    """Return an estimate marked as provisional, unless its own status says more."""
+    open_ = estimate.status.startswith("provisional")
+    if not estimate.ok or not (open_ or estimate.status == OK):
+        return estimate
+    return replace(estimate, status=f"provisional: {why}")
 
 
 def _refusals(
@@ -652,6 +747,8 @@ def _decided(
     if settings.open_disagreements and name != "judge_raw" and estimate.status == OK:
         status = f"provisional: {settings.open_disagreements} open disagreements"
         return replace(estimate, status=status)
+    if name == "two_phase" and not settings.overlap_random:
+        return _provisional(estimate, NOT_RANDOM)
     return estimate
 
 
@@ -674,7 +771,7 @@ def _warnings(
     usable = {name for name, pair in estimates.items() if pair.net.ok}
     found: tuple[Notice, ...] = ()
     for name in estimates:
-        if name in usable and name not in ("human_only", "judge_raw"):
+        if name in usable and name not in ("human_only", "judge_raw", "two_phase"):
             found += precision_warnings(name, estimates[name].net, human_half_width=half)
     if "post_stratified" in usable:
         by_verdict = np.bincount(labelled.verdicts, minlength=crossed.table.shape[1]).tolist()

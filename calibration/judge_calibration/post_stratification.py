@@ -362,9 +362,14 @@ def post_stratified(
     scores = labelled.scores(production.credit, net=net)
     predicted, kept = predictions(joined, labelled, net=net)
     found = joined.mean(scores, predicted, kept)
-    estimate = _limited(found, joined, confidence_level)
+    estimate = limited_rate(
+        found,
+        joined,
+        confidence_level,
+        method=METHOD if joined.task is None else BY_TASK,
+    )
     if estimand == "process":
-        estimate = _with_any_time(estimate)
+        estimate = with_any_time(estimate)
     times = production.runs.times
     in_stratum = np.bincount(joined.stratum_of, weights=times, minlength=joined.share.size)
     promised = np.bincount(joined.stratum_of, weights=times * kept, minlength=joined.share.size)
@@ -433,11 +438,14 @@ def promised(
     return labelled.scores(production.credit, net=net) - predicted, found
 
 
-def _limited(found: Residual, joined: Joined, confidence_level: float) -> Estimate:
-    """Return the estimate of a rate; the exact bound where no residual varies."""
-    value, n, units = min(1.0, max(0.0, found.value)), joined.stratum.size, joined.units
+def limited_rate(
+    found: Residual, joined: Joined, confidence_level: float, *, units: int | None = None,
+    method: str = METHOD,
+) -> Estimate:  # fmt: skip
+    """Return the estimate of a rate; the exact bound of `units` tasks where no residual varies."""
+    value, n = min(1.0, max(0.0, found.value)), joined.stratum.size
+    units = joined.units if units is None else units
     if found.pooled >= NO_VARIANCE or (joined.task is not None and units < MINIMUM_UNITS):
-        method = BY_TASK if joined.task is not None else METHOD
         return rate_limits(
             value, found.variance, df=found.df, joined=joined, method=method,
             confidence_level=confidence_level,
@@ -494,7 +502,7 @@ def rate_limits(
     )
 
 
-def _with_any_time(estimate: Estimate) -> Estimate:
+def with_any_time(estimate: Estimate) -> Estimate:
     """Add the limits of the asymptotic confidence sequence, tightest near `TIGHTEST` labels.
 
     Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2024), "Time-uniform central limit theory and
@@ -569,7 +577,7 @@ def if_skipped(
     penalty = 0.0 if asked.penalties is None else asked.penalties
     most = np.maximum(0.0, production.credit.max() - penalty)
     low, high = (
-        _limited(
+        limited_rate(
             joined.mean(np.where(skipped, given, scores), predicted, kept),
             joined,
             confidence_level,
@@ -622,19 +630,23 @@ def class_shares(
         refused = not_estimable(why, method=SHARES_METHOD, confidence_level=confidence_level)
         return (refused,) * n_classes
     joined = join(labelled, production, estimand=estimand, minimum_labels=minimum_labels)
-    return tuple(
-        _limited_share(joined.mean(column), joined, confidence_level) for column in human.T
-    )
+    return tuple(limited_share(joined.mean(column), joined, confidence_level) for column in human.T)
 
 
-def _limited_share(found: Residual, joined: Joined, confidence_level: float) -> Estimate:
-    """Return a share with exact limits at the effective number of labels."""
+def limited_share(
+    found: Residual, joined: Joined, confidence_level: float, *, effective: float | None = None,
+    method: str = SHARES_METHOD,
+) -> Estimate:  # fmt: skip
+    """Return a share with exact limits at the effective number of labels.
+
+    `effective` is that of a share of 0 or 1, by default of the labelled tasks.
+    """
     value, interval, status = min(1.0, max(0.0, found.value)), None, OK
     n = joined.stratum.size
     if joined.task is not None and joined.units < MINIMUM_UNITS:
         status = f"no interval: {joined.units} tasks, at least {MINIMUM_UNITS} are needed"
     else:
-        effective = joined.effective
+        effective = joined.effective if effective is None else effective
         if 0 < value < 1 and found.variance > NO_VARIANCE:
             known, estimated = (two_sided_t(confidence_level, df) for df in (n - 1, found.df))
             effective = value * (1 - value) / found.variance * (known / estimated) ** 2
@@ -643,7 +655,7 @@ def _limited_share(found: Residual, joined: Joined, confidence_level: float) -> 
         value=value,
         interval=interval,
         n=n,
-        method=SHARES_METHOD,
+        method=method,
         confidence_level=confidence_level,
         status=status,
         se=None if interval is None else found.se,

@@ -8,14 +8,38 @@ as adjudicated.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibration.judge_calibration.post_stratification import Joined, join, predictions, rate_limits
+from calibration.judge_calibration.post_stratification import (
+    Joined,
+    Residual,
+    join,
+    limited_rate,
+    limited_share,
+    predictions,
+    with_any_time,
+)
 from calibration.judge_calibration.samples import LabelledSample, ProductionSums
 from calibration.judge_calibration.strata import merge_small
-from calibration.statistics.estimate import Estimate, FloatArray, IntArray, not_estimable
+from calibration.statistics.estimate import (
+    OK,
+    BoolArray,
+    Estimate,
+    FloatArray,
+    IntArray,
+    not_estimable,
+)
+from calibration.statistics.intervals import two_sided_t
+from calibration.statistics.means import human_only
+from calibration.statistics.random_effects import shrunk_means
 
 METHOD = "two phases, first labels corrected by adjudicated ones, logit t"
+SHARES_METHOD = "two phases, exact limits at the effective number of labels"
+
+EFFECTS_METHOD = "difference to the settled class on shared traces, pooled variance, t"
+TOO_FEW = "no traces that two reviewers labelled: have a second reviewer label a random part"
+
+# With fewer reviewers nothing can be learned about one from the others.
+SHRUNK_FROM = 4
 
 # Fewest traces of the overlap for a rate that carries the errors of reviewers.
 OVERLAP_MIN = 30
@@ -66,18 +90,20 @@ class TwoPhase:
 
     `first` : the rate by first-phase labels alone; `correction` is added to it.
     `overlap` : number of traces with two labels.
+    `variance_production`, `variance_reviewers` : parts of the squared standard error, by the
+    sampling of runs and by the errors of reviewers; the labels make up the rest.
     """
 
     estimate: Estimate
-    first: float | None
-    correction: float | None
+    first: float | None = None
+    correction: float | None = None
     overlap: int
+    variance_production: float | None = None
+    variance_reviewers: float | None = None
 
 
 def two_phase(
     labelled: LabelledSample,
-    adjudicated: FloatArray,
-    overlap: NDArray[np.bool_],
     production: ProductionSums,
     *,
     net: bool = True,
@@ -92,10 +118,7 @@ def two_phase(
     Parameters
     ----------
     labelled : LabelledSample
-        Its `human` holds first-phase shares, see `first_phase`.
-    adjudicated : float array, shape (n, n_classes)
-        Adjudicated class of each trace of the overlap; other rows are not read.
-    overlap : bool array, shape (n,)
+        With `first_human` and `overlap`; `human` holds the adjudicated class of the overlap.
     production, net
         As in `post_stratified`, with the estimand of the process.
 
@@ -104,11 +127,18 @@ def two_phase(
     TwoPhase
         ``not_estimable`` below 30 traces in the overlap.
 
+    Raises
+    ------
+    ValueError
+        If `labelled` has no first phase, and as `join`.
+
     Notes
     -----
     The influences of both phases are added trace by trace (task by task); a stratum with fewer than
     5 traces of the overlap joins the one of nearest credit. df: the smaller of overlap - 1 and
-    labelled tasks - 1.
+    labelled tasks - 1. With n labels, m of them in the overlap, residuals r of the adjudicated
+    score and corrections c, the variance is Var(r)/n + (1/m - 1/n) Var(c) beside that of
+    production: the second term is the part of the reviewers, none with full overlap.
 
     References
     ----------
@@ -121,63 +151,298 @@ def two_phase(
     adjudicated as bad: 1 - 6/30.
 
     >>> from calibration.judge_calibration.samples import production_sums_from_counts
-    >>> good = LabelledSample(human=np.eye(2)[[0] * 40], verdicts=np.zeros(40, dtype=int))
-    >>> found = two_phase(
-    ...     good, np.eye(2)[[0] * 24 + [1] * 16], np.arange(40) < 30,
-    ...     production_sums_from_counts([1000, 0], credit=[1.0, 0.0]),
+    >>> labelled = LabelledSample(
+    ...     human=np.eye(2)[[0] * 24 + [1] * 6 + [0] * 10], verdicts=np.zeros(40, dtype=int),
+    ...     first_human=np.eye(2)[[0] * 40], overlap=np.arange(40) < 30,
     ... )
+    >>> found = two_phase(labelled, production_sums_from_counts([1000, 0], credit=[1.0, 0.0]))
     >>> round(found.estimate.value, 3), found.estimate.df
     (0.8, 29.0)
     """
+    overlap, first, final = _phases(labelled)
     n, n_overlap = overlap.size, int(overlap.sum())
     if n_overlap < OVERLAP_MIN:
-        why = (
-            f"{n_overlap} traces have two labels, fewer than {OVERLAP_MIN}: have a second reviewer "
-            "label a random part of the batch"
+        refused = not_estimable(
+            few(n_overlap), method=METHOD, n=n, confidence_level=confidence_level
         )
-        refused = not_estimable(why, method=METHOD, n=n, confidence_level=confidence_level)
-        return TwoPhase(estimate=refused, first=None, correction=None, overlap=n_overlap)
-    joined = join(labelled, production)
-    first = labelled.scores(production.credit, net=net)
-    final = replace(labelled, human=np.where(overlap[:, None], adjudicated, labelled.human))
-    second = final.scores(production.credit, net=net)
-    found = joined.mean(first, *predictions(joined, labelled, net=net))
-    stratum, merged, share = _of_overlap(joined, overlap)
-    weight = np.where(overlap, joined.weight, 0.0)
-    total = np.bincount(merged, weights=weight, minlength=share.size)
-    squares = np.bincount(merged, weights=weight**2, minlength=share.size)
-    apart = np.bincount(merged, weights=weight * (second - first), minlength=share.size) / total
-    effective = total**2 / squares
-    unshrunk = np.sqrt(effective / np.maximum(1.0, effective - 1))
-    by_label = (share / total * unshrunk)[merged] * weight * (second - first - apart[merged])
-    correction = float(share @ apart)
-    in_production = found.in_production + apart[stratum][joined.stratum_of] - correction
-    first_value, value = found.value, found.value + correction
+        return TwoPhase(estimate=refused, overlap=n_overlap)
+    joined = join(first, production)
+    phases = _Phases.of(joined, overlap)
+    scores, seconds = (one.scores(production.credit, net=net) for one in (first, final))
+    alone = joined.mean(scores, *predictions(joined, first, net=net))
+    found, reviewers = phases.corrected(alone, seconds - scores)
+    estimate = limited_rate(found, joined, confidence_level, units=n_overlap, method=METHOD)
     return TwoPhase(
-        estimate=rate_limits(
-            min(1.0, max(0.0, value)),
-            joined.variance(found.in_labels + by_label, in_production)[0],
-            df=min(n_overlap, joined.units) - 1.0,
-            joined=joined,
-            method=METHOD,
-            confidence_level=confidence_level,
-        ),
-        first=first_value,
-        correction=correction,
+        estimate=with_any_time(estimate),
+        first=alone.value,
+        correction=found.value - alone.value,
         overlap=n_overlap,
+        variance_production=found.between,
+        variance_reviewers=min(reviewers, max(0.0, found.variance - found.between)),
     )
 
 
-def _of_overlap(
-    joined: Joined, overlap: NDArray[np.bool_]
-) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return merged stratum by stratum and by label, and their shares of production."""
-    strata = merge_small(
-        np.bincount(joined.stratum[overlap], minlength=joined.share.size),
-        joined.share * joined.production.n,
-        joined.worth,
-        minimum_labels=STRATUM_MIN,
+def two_phase_shares(
+    labelled: LabelledSample, production: ProductionSums, *, confidence_level: float = 0.95
+) -> tuple[Estimate, ...]:
+    """Estimate the share of each class with the errors of reviewers, as `class_shares`.
+
+    Parameters, assumptions and errors are those of `two_phase`. The values sum to one; credit x
+    shares is the rate without cost. Limits are those of `class_shares`; for a class that no
+    adjudicated trace has, at the effective number of traces in the overlap.
+
+    Examples
+    --------
+    As in `two_phase`:
+
+    >>> from calibration.judge_calibration.samples import production_sums_from_counts
+    >>> labelled = LabelledSample(
+    ...     human=np.eye(2)[[0] * 24 + [1] * 6 + [0] * 10], verdicts=np.zeros(40, dtype=int),
+    ...     first_human=np.eye(2)[[0] * 40], overlap=np.arange(40) < 30,
+    ... )
+    >>> production = production_sums_from_counts([1000, 0], credit=[1.0, 0.0])
+    >>> [round(share.value, 3) for share in two_phase_shares(labelled, production)]
+    [0.8, 0.2]
+    """
+    overlap, first, final = _phases(labelled)
+    n_classes, n_overlap = production.credit.size, int(overlap.sum())
+    if n_overlap < OVERLAP_MIN:
+        refused = not_estimable(
+            few(n_overlap), method=METHOD, n=overlap.size, confidence_level=confidence_level
+        )
+        return (refused,) * n_classes
+    joined = join(first, production)
+    phases = _Phases.of(joined, overlap)
+    return tuple(
+        limited_share(
+            phases.corrected(joined.mean(before), after - before)[0],
+            joined,
+            confidence_level,
+            effective=phases.effective,
+            method=SHARES_METHOD,
+        )
+        for before, after in zip(first.human.T, final.human.T, strict=True)
     )
-    into = np.array(strata.groups)
-    share = np.bincount(into, weights=joined.share, minlength=strata.n_strata).astype(np.float64)
-    return into, into[joined.stratum], share
+
+
+def few(overlap: int) -> str:
+    """Return why so few traces with two labels give no rate."""
+    return (
+        f"{overlap} traces have two labels, fewer than {OVERLAP_MIN}: have a second reviewer label "
+        "a random part of the batch"
+    )
+
+
+def _phases(labelled: LabelledSample) -> tuple[BoolArray, LabelledSample, LabelledSample]:
+    """Return the overlap, and the sample by first labels and by adjudicated ones."""
+    first, overlap = labelled.first_human, labelled.overlap
+    if first is None or overlap is None:
+        raise ValueError("first_human and overlap of the labelled traces are needed")
+    final = np.where(overlap[:, None], labelled.human, first)
+    return overlap, replace(labelled, human=first), replace(labelled, human=final)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Phases:
+    """The overlap on its own strata: `into` of each stratum, `of_label`, `share`, `weight`."""
+
+    joined: Joined
+    into: IntArray
+    of_label: IntArray
+    share: FloatArray
+    weight: FloatArray
+    n: int
+
+    @classmethod
+    def of(cls, joined: Joined, overlap: BoolArray) -> "_Phases":
+        """Merge the strata with fewer than 5 traces of the overlap."""
+        strata = merge_small(
+            np.bincount(joined.stratum[overlap], minlength=joined.share.size),
+            joined.share * joined.production.n,
+            joined.worth,
+            minimum_labels=STRATUM_MIN,
+        )
+        into = np.array(strata.groups)
+        return cls(
+            joined=joined,
+            into=into,
+            of_label=into[joined.stratum],
+            share=_sums(into, joined.share, strata.n_strata),
+            weight=np.where(overlap, joined.weight, 0.0),
+            n=int(overlap.sum()),
+        )
+
+    def _sum(self, values: FloatArray) -> FloatArray:
+        return _sums(self.of_label, values, self.share.size)
+
+    @property
+    def effective(self) -> float:
+        """Effective number of traces of the overlap."""
+        scale = (self.share / self._sum(self.weight))[self.of_label] * self.weight
+        return 1.0 / float(scale @ scale)
+
+    def corrected(self, first: Residual, apart: FloatArray) -> tuple[Residual, float]:
+        """Add the mean of `apart` over the overlap; also return the variance by reviewers."""
+        joined, weight = self.joined, self.weight
+        total = self._sum(weight)
+        mean = self._sum(weight * apart) / total
+        effective = total**2 / self._sum(weight**2)
+        unshrunk = np.sqrt(effective / np.maximum(1.0, effective - 1))
+        by_label = (self.share / total * unshrunk)[self.of_label] * weight
+        by_label = by_label * (apart - mean[self.of_label])
+        correction = float(self.share @ mean)
+        in_production = first.in_production + mean[self.into][joined.stratum_of] - correction
+        variance, between = joined.variance(first.in_labels + by_label, in_production)
+        alone, _ = joined.variance(by_label, np.zeros(in_production.size))
+        found = replace(
+            first,
+            value=first.value + correction,
+            pooled=first.pooled + alone,
+            variance=variance,
+            between=between,
+            df=min(self.n, joined.units) - 1.0,
+        )
+        return found, alone * (1 - self.n / weight.size)
+
+
+def _sums(of: IntArray, values: FloatArray, n: int) -> FloatArray:
+    return np.bincount(of, weights=values, minlength=n).astype(np.float64)
+
+
+def reviewer_effects(
+    codes: IntArray, settled: IntArray, scores: FloatArray, *, confidence_level: float = 0.95
+) -> tuple[Estimate, ...]:
+    """Estimate how much higher each reviewer scores than the settled class of the same traces.
+
+    The mean difference of each reviewer over the shared traces; of four reviewers or more it is
+    shrunk toward that of all, for few traces show little of one reviewer. Errors on different
+    traces are independent and vary alike for all reviewers. Limits hold on average over the
+    reviewers: one who differs from many others is pulled toward them.
+
+    Parameters
+    ----------
+    codes : int array, shape (n_traces, n_reviewers)
+        Classes of traces with two labels or more, -1 where a reviewer has none.
+    settled : int array, shape (n_traces,)
+        Class that the reviewers agree on or that was adjudicated.
+    scores : float array, shape (n_traces, n_classes)
+        Score of each trace if it is of a class, for instance its credit.
+
+    Returns
+    -------
+    tuple of Estimate
+        In the order of the columns, on the scale of `scores`, n being shared traces.
+        ``not_estimable`` for a reviewer without shared traces, and for fewer than two reviewers;
+        no interval where no reviewer differs.
+
+    References
+    ----------
+    As `shrunk_means`.
+
+    Examples
+    --------
+    The first reviewer calls 6 of 20 failures successes:
+
+    >>> codes = np.array([[0, 1]] * 6 + [[1, 1]] * 14)
+    >>> found = reviewer_effects(codes, np.ones(20, dtype=int), np.tile([1.0, 0.0], (20, 1)))
+    >>> [round(one.value, 3) for one in found]
+    [0.3, 0.0]
+    """
+    given = codes != MISSING
+    n: IntArray = given.sum(axis=0)
+    row = np.arange(settled.size)
+    apart = scores[row[:, None], codes] - scores[row, settled][:, None]
+    apart = np.where(given, apart, 0.0)
+    known = n > 0
+    means = apart.sum(axis=0) / np.maximum(1, n)
+    squares = float((np.where(given, apart - means, 0.0) ** 2).sum())
+    total, level = int(n.sum()), confidence_level
+    df = total - int(known.sum())
+    if known.sum() < 2 or df < 1:
+        refused = not_estimable(TOO_FEW, method=EFFECTS_METHOD, confidence_level=level)
+        return (refused,) * n.size
+    values, variances = means.copy(), squares / df / np.maximum(1, n)
+    reaches = two_sided_t(level, df) * np.sqrt(variances)
+    if squares > 0 and known.sum() >= SHRUNK_FROM:
+        found = shrunk_means(means[known], variances[known], df=df, confidence_level=level)
+        values[known], reaches[known] = found.values, found.reaches
+    nobody = f"no interval: no reviewer differs on the {total:,} shared labels"
+    return tuple(
+        Estimate(
+            value=float(value),
+            interval=(float(value - reach), float(value + reach)) if squares > 0 else None,
+            n=int(count),
+            method=EFFECTS_METHOD,
+            confidence_level=level,
+            status=OK if squares > 0 else nobody,
+        )
+        if count
+        else not_estimable(TOO_FEW, method=EFFECTS_METHOD, confidence_level=level)
+        for value, reach, count in zip(values, reaches, n.tolist(), strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseCeiling:
+    """How well a single reviewer, and a judge without error, agree with the labels.
+
+    `reviewer` : chance that a single reviewer gives the settled class of a shared trace.
+    `judge` : share of the labels that a judge who is always right would agree with.
+    """
+
+    reviewer: Estimate
+    judge: Estimate
+
+
+def noise_ceiling(labelled: LabelledSample, *, confidence_level: float = 0.95) -> NoiseCeiling:
+    """Estimate the best agreement with the labels that a judge could show.
+
+    Labels of a single reviewer are as often wrong as those of the overlap, which is a random part;
+    settled classes of the overlap are right. With a share q of the traces outside the overlap and a
+    reviewer who is right in a of them, the ceiling is 1 - q (1 - a).
+
+    Parameters
+    ----------
+    labelled : LabelledSample
+        With `first_human` and `overlap`; disagreements are settled.
+
+    Examples
+    --------
+    Reviewers gave the settled class on 45 of 50 shared traces; another 50 have one label:
+
+    >>> labelled = LabelledSample(
+    ...     human=np.eye(2)[[0] * 100], verdicts=np.zeros(100, dtype=int),
+    ...     first_human=np.eye(2)[[0] * 45 + [1] * 5 + [0] * 50], overlap=np.arange(100) < 50,
+    ... )
+    >>> found = noise_ceiling(labelled)
+    >>> round(found.reviewer.value, 3), round(found.judge.value, 3)
+    (0.9, 0.95)
+    """
+    overlap, first, final = _phases(labelled)
+    right = (first.human * final.human).sum(axis=1)
+    weights, tasks = labelled.weights, labelled.clusters
+    reviewer = human_only(
+        right[overlap],
+        weights=None if weights is None else weights[overlap],
+        clusters=None if tasks is None else np.asarray(tasks)[overlap],
+        confidence_level=confidence_level,
+    )
+    weight = np.ones(overlap.size) if weights is None else weights
+    alone = float(weight[~overlap].sum() / weight.sum())
+    if reviewer.value is None:
+        return NoiseCeiling(reviewer=reviewer, judge=reviewer)
+
+    def raised(value: float) -> float:
+        return 1 - alone * (1 - value)
+
+    limits = reviewer.interval
+    return NoiseCeiling(
+        reviewer=reviewer,
+        judge=replace(
+            reviewer,
+            value=raised(reviewer.value),
+            interval=None if limits is None else (raised(limits[0]), raised(limits[1])),
+            se=None if reviewer.se is None else alone * reviewer.se,
+            method=f"single reviewers on the overlap, {reviewer.method}",
+        ),
+    )

@@ -1,7 +1,7 @@
 """Labelled samples and production: their sums, the confusion of a judge, and their composition."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 import numpy as np
@@ -29,6 +29,7 @@ CLASS_LABELS_MIN = 10
 PROBABILITY_SAMPLE_MIN = 30
 
 ESTIMATORS = (
+    "two_phase",
     "post_stratified",
     "ppi_plus_plus",
     "inversion",
@@ -474,6 +475,9 @@ def judge_quality(confusion: Confusion, *, confidence_level: float = 0.95) -> Ju
 Design = Literal["production", "reference"]
 HEADLINE: Mapping[str, str] = {"production": "post_stratified", "reference": "inversion"}
 
+# The estimators among which the headline is, whatever the design.
+HEADLINES = ("two_phase", *HEADLINE.values())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LabelledSample:
@@ -492,6 +496,10 @@ class LabelledSample:
         Inverse inclusion probabilities.
     clusters : array, shape (n,), optional
         Task of each trace, when tasks repeat.
+    first_human : float array, shape (n, n_classes), optional
+        Class shares before adjudication, of a reviewer or of the mixture of reviewers.
+    overlap : bool array, shape (n,), optional
+        Traces with two labels.
     """
 
     human: FloatArray
@@ -499,20 +507,14 @@ class LabelledSample:
     penalties: FloatArray | None = None
     weights: FloatArray | None = None
     clusters: NDArray[np.generic] | None = None
+    first_human: FloatArray | None = None
+    overlap: BoolArray | None = None
 
     def where(self, rows: BoolArray) -> "LabelledSample":
         """Return the sample of some of the traces."""
-        penalties, weights, clusters = (
-            None if of is None else np.asarray(of)[rows]
-            for of in (self.penalties, self.weights, self.clusters)
-        )
-        return LabelledSample(
-            human=np.asarray(self.human)[rows],
-            verdicts=self.verdicts[rows],
-            penalties=penalties,
-            weights=weights,
-            clusters=clusters,
-        )
+        columns = {of.name: getattr(self, of.name) for of in fields(self)}
+        given = {name: values[rows] for name, values in columns.items() if values is not None}
+        return replace(self, **given)
 
     def scores(self, credit: FloatArray, *, net: bool = True) -> FloatArray:
         """Return the score of each trace, with its own cost when `net`.

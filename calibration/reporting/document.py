@@ -135,7 +135,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """The main number of a report, its kind and method, and other numbers `beside` it."""
+    """The main number of a report in a `sentence`, its kind and method, and others `beside` it."""
 
     name: str
     value: str
@@ -143,6 +143,7 @@ class Headline:
     half_width: str
     kind: str
     how: str
+    sentence: str = ""
     beside: tuple[tuple[str, str], ...] = ()
 
 
@@ -174,6 +175,28 @@ def number(result: Estimate, digits: int = 3) -> str:
         return result.status.replace("_", " ", 1)
     text = figure(result, digits).removesuffix(" +")
     return text if result.status == OK else f"{text}  ({result.status})"
+
+
+def rate_sentence(result: Estimate, runs: str, *, reviewers: bool) -> str:
+    """Return a rate of runs in one sentence, and whether its limits carry the error of reviewers.
+
+    Examples
+    --------
+    >>> made = Estimate(value=0.566, interval=(0.530, 0.601), n=300, method="two phases")
+    >>> rate_sentence(made, "runs like these", reviewers=True)
+    'Of runs like these, 57 % succeed [53, 60], reviewer error included.'
+    """
+    if result.value is None:
+        return f"No rate of {runs}: {result.status.replace('_', ' ', 1)}."
+    digits = 0
+    while result.half_width and digits < 3 and 100 * result.half_width < 10.0**-digits:
+        digits += 1
+    value, *limits = (f"{100 * x:.{digits}f}" for x in (result.value, *(result.interval or ())))
+    between = f" [{', '.join(limits)}]" if limits else ""
+    return (
+        f"Of {runs}, {value} % succeed{between}, reviewer error {'' if reviewers else 'not '}"
+        "included."
+    )
 
 
 def notes(named: Iterable[tuple[str, Estimate | None]]) -> Iterator[str]:
@@ -252,6 +275,8 @@ def text_lines(document: Document) -> Iterator[str]:
 def _text_headline(head: Headline) -> Iterator[str]:
     limits = f" {head.limits}" if head.limits else ""
     half = f" ({head.half_width})" if head.half_width else ""
+    if head.sentence:
+        yield head.sentence
     yield f"{head.name} {head.value}{limits}{half}  {head.kind}"
     if head.how:
         yield f"  {head.how}"
@@ -343,6 +368,8 @@ def _markdown_lines(document: Document) -> Iterator[str]:
 
 def _markdown_headline(head: Headline) -> Iterator[str]:
     half = f" ({head.half_width})" if head.half_width else ""
+    if head.sentence:
+        yield from (f"**{escaped(head.sentence)}**", "")
     yield f"**{escaped(head.name)} {escaped(head.value)}** {escaped(head.limits)}{half}".rstrip()
     yield ""
     yield f"*{escaped(head.kind)}.* {escaped(head.how)}".rstrip()

@@ -207,6 +207,8 @@ def _body(document: Document) -> Iterator[str]:
 def _headline(head: Headline) -> Iterator[str]:
     words = " words" if not head.limits and len(head.value) > 6 else ""
     half = f" <small>{_text(head.half_width)}</small>" if head.half_width else ""
+    if head.sentence:
+        yield f'<p class="lead">{_text(head.sentence)}</p>'
     yield f'<p class="name">{_text(head.name)}</p>'
     yield '<div class="hero">'
     yield f'<div class="figure{words}">{_text(head.value)}</div>'

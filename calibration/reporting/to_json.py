@@ -81,7 +81,7 @@ from calibration.gates.evaluate import GateResult
 from calibration.gates.gate_file import GateFile
 from calibration.judge_calibration.bias import NodeQuality, OrdinalAgreement
 from calibration.judge_calibration.groups import GroupComparison
-from calibration.judge_calibration.reviewer_error import TwoPhase
+from calibration.judge_calibration.reviewer_error import NoiseCeiling, TwoPhase
 from calibration.statistics.contingency import ClassAgainstKey
 from calibration.statistics.estimate import Estimate
 from calibration.statistics.means import MeanAgainstZero
@@ -548,11 +548,13 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "confusion.rows_human=classes confusion.columns_verdict=verdict_names "
         "confusion.counts=calibration.confusion.table human",
         ("disagreements", lambda of: list(map(_differing, of.disagreements)), list[Json]),
-        "without_reviewer composition two_phase skipped skips=if_skipped "
+        "variance_parts=calibration.variance_parts reviewers noise_ceiling composition "
+        "two_phase=calibration.two_phase skipped skips=if_skipped "
         "refusals=calibration.refusals warnings=calibration.warnings notes set_aside recoded seed "
         "fingerprint",
     ),
     TwoPhase: ("*estimate first_phase=first correction overlap",),
+    NoiseCeiling: ("reviewer judge",),
     OrdinalAgreement: ("exact within_one within_one_by_chance quadratic_kappa=kappa bias",),
     NodeQuality: (
         "accuracy yes_recall yes_precision no_recall no_precision "

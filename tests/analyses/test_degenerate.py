@@ -106,7 +106,7 @@ def test_a_judge_that_is_always_right(new_world: NewWorld, outcomes: tuple[str, 
     world.judge(truth)
     result, judged = check_shown(world)
     assert known(judged).calibration.judge.accuracy.value == 1
-    assert known(judged).without_reviewer == {}
+    assert known(judged).reviewers == {}
     assert result.corrected.interval is not None  # and wider than a point: check_estimate
     assert result.human.asr.interval is not None
     assert result.corrected.status != "ok"

@@ -47,7 +47,7 @@ def test_human_labels_without_a_judge(new_world: NewWorld, tmp_path: Path) -> No
     assert (review.status, review.value, review.n) == ("pass", 0.9, 30)
     skipped = {g.name: g.why for g in found.report.gates if g.status == "skipped"}
     assert set(skipped) == {
-        "pass_hat_3[core]", "pass_at_1[edge]", "loops", "data_corruption", "judge",
+        "pass_hat_3[core]", "pass_at_1[edge]", "loops", "data_corruption", "judge", "trend",
         "non_inferior", "regression", "latency_p95", "cost",
     }  # fmt: skip
     assert all(skipped.values())

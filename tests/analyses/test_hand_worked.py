@@ -92,13 +92,40 @@ def test_the_corrected_rate_is_the_one_worked_out_by_hand(new_world: NewWorld) -
     assert result.human.cost_coverage == pytest.approx(29 / 30)
 
 
-def test_without_a_reviewer_who_labelled_alone_their_traces_are_out(new_world: NewWorld) -> None:
+def test_a_reviewer_without_a_second_one_leaves_the_rate_provisional(new_world: NewWorld) -> None:
     world = new_world(n=70, n_drawn=60)
     world.judge(dict.fromkeys(ids(70), "complete"))
     world.label("Ann", dict.fromkeys(world.drawn[:30], "complete"))
     world.label("Ben", dict.fromkeys(world.drawn[30:], "partial_plus"))
     result = analyse_judge(world.store)
-    assert result.without_reviewer == pytest.approx({"ann": 0.4, "ben": 1.0})
+    head = known(result.calibration.headline_estimate)
+    why = "no trace is known to have two labels: reviewer error is not in the interval"
+    assert (result.calibration.headline, head.net.status) == (
+        "post_stratified", f"provisional: {why}",
+    )  # fmt: skip
+    assert (result.reviewers, result.noise_ceiling) == ({}, None)
+
+
+def test_a_random_overlap_makes_the_two_phase_rate_the_headline(new_world: NewWorld) -> None:
+    """Ann and Ben share 60 traces and part on 6; the lead calls these failures."""
+    world = new_world(n=80, n_drawn=60)
+    world.judge(dict.fromkeys(ids(80), "complete"))
+    world.label("Ann", dict.fromkeys(world.drawn, "complete"))
+    apart = world.drawn[:6]
+    world.label("Ben", {t: "hallucinated" if t in apart else "complete" for t in world.drawn})
+    for trace_id in apart:
+        world.settle(trace_id, "hallucinated")
+    result = analyse_judge(world.store)
+    found = result.calibration
+    assert (found.headline, found.includes_reviewers) == ("two_phase", True)
+    assert known(found.headline_estimate).net.value == pytest.approx(54 / 60)
+    # With full overlap nothing is left of the errors of reviewers.
+    assert known(found.variance_parts)["reviewers"] == 0
+    assert known(found.two_phase).correction == pytest.approx(-3 / 60)
+    effects = {who: known(one.value) for who, one in result.reviewers.items()}
+    assert effects == pytest.approx({"ann": 6 / 60, "ben": 0})
+    ceiling = known(result.noise_ceiling)
+    assert [ceiling.reviewer.value, ceiling.judge.value] == pytest.approx([114 / 120, 1])
 
 
 def test_without_a_ceiling_nothing_is_penalised_and_it_is_counted(new_world: NewWorld) -> None:

@@ -94,7 +94,9 @@ def test_shares_outside_the_unit_interval_are_a_warning() -> None:
 
 def test_open_disagreements_make_the_estimates_provisional() -> None:
     result = run("production", open_disagreements=3)
-    assert result.estimates["post_stratified"].net.status == "provisional: 3 open disagreements"
+    assert result.estimates["ppi_plus_plus"].net.status == "provisional: 3 open disagreements"
+    status = "provisional: 3 open disagreements: reviewer error is not in the interval"
+    assert result.estimates["post_stratified"].net.status == status
     assert result.estimates["judge_raw"].net.status == "ok"
     assert result.headline == "post_stratified"
 

@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from calibration.judge_calibration.post_stratification import class_shares, post_stratified
-from calibration.judge_calibration.reviewer_error import first_phase, two_phase
+from calibration.judge_calibration.reviewer_error import (
+    first_phase,
+    noise_ceiling,
+    reviewer_effects,
+    two_phase,
+    two_phase_shares,
+)
 from calibration.judge_calibration.samples import (
     LabelledSample,
     ProductionSums,
@@ -34,6 +40,7 @@ from tests.simulation.runs import COST_GIVEN_CLASS, MIX, PENALTIES, TOGETHER
 pytestmark = pytest.mark.slow
 REPETITIONS = 2000
 BAND: Band = (0.935, 0.975)
+SHARES: Band = (0.935, 1.0)
 
 
 def classes_of(rng: np.random.Generator, task: Array, mix: Floats = MIX) -> Array:
@@ -148,6 +155,7 @@ def test_a_lenient_reviewer(judge: Judge, n: int, tasks: int | None) -> None:
     rng = np.random.default_rng([seed, n, tasks or 0])
     task = np.arange(size) if tasks is None else np.repeat(np.arange(tasks), size // tasks)
     both, alone = Tally(TRUE_NET), Tally(TRUE_NET)
+    shares = [Tally(share) for share in MIX]
     for _ in range(REPETITIONS):
         human = classes_of(rng, task)
         labelled, production = drawn(rng, n, human, say(rng, human, rates), costs(rng, human), task)
@@ -158,15 +166,22 @@ def test_a_lenient_reviewer(judge: Judge, n: int, tasks: int | None) -> None:
         codes = np.column_stack([
             np.where(overlap | ~second, truth, -1), np.where(overlap | second, lenient, -1),
         ])  # fmt: skip
-        first = replace(labelled, human=first_phase(codes, 5))
-        both.add(two_phase(first, np.asarray(labelled.human), overlap, production).estimate)
-        mixed = np.where(overlap[:, None], labelled.human, first.human)
-        alone.add(post_stratified(replace(first, human=mixed), production).estimate)
+        first = first_phase(codes, 5)
+        mixed = replace(
+            labelled, human=np.where(overlap[:, None], labelled.human, first), overlap=overlap,
+            first_human=first,
+        )  # fmt: skip
+        both.add(two_phase(mixed, production).estimate)
+        alone.add(post_stratified(mixed, production).estimate)
+        for tally, share in zip(shares, two_phase_shares(mixed, production), strict=True):
+            tally.add(share)
     repeat = "" if tasks is None else f", {tasks} tasks x {size // tasks}"
     setting = f"a lenient reviewer of two, {n} labels, overlap 25 %, judge 0.85, cost{repeat}"
     give_all(
         judge, seed,
         (both, "two phases", setting, BAND),
+        *((tally, f"two phases, share of class {k}", setting, SHARES) for k, tally in
+          enumerate(shares)),
         (alone, "control: one phase with a lenient reviewer", setting, (0.0, 0.94)),
     )  # fmt: skip
 
@@ -198,3 +213,61 @@ def test_looking_while_labels_come_in(judge: Judge, accuracy: float) -> None:
         (always, "headline, limits that hold at every look", setting, (0.935, 1.0)),
         (fixed, "control: headline, fixed limits at every look", setting, (0.0, 0.85)),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "people"), [(100, 3), (300, 3), (300, 6)])
+def test_differences_of_reviewers_and_the_ceiling(judge: Judge, n: int, people: int) -> None:
+    """Two of the reviewers label each shared trace; the first calls .3 of partial ones complete."""
+    seed = 20306
+    rng = np.random.default_rng([seed, n, people])
+    lenient, careful, right = reviewers_of(rng, 400_000, people)
+    outlier, every, chance = Tally(lenient), Tally(0.0), Tally(right)
+    for _ in range(REPETITIONS):
+        codes, settled = two_of(rng, n, people)
+        found = reviewer_effects(codes, settled, np.tile(CREDIT, (n, 1)))
+        outlier.add(found[0])
+        for truth, one in zip([lenient] + [careful] * (people - 1), found, strict=True):
+            assert one.interval is not None
+            low, high = one.interval
+            every.count(low <= truth <= high, (high - low) / 2)
+        shared = LabelledSample(
+            human=np.eye(5)[settled], verdicts=np.zeros(n, dtype=np.int64),
+            first_human=first_phase(codes, 5), overlap=np.ones(n, dtype=bool),
+        )  # fmt: skip
+        chance.add(noise_ceiling(shared).reviewer)
+    setting = f"{people} reviewers, one lenient, {n} shared traces"
+    give_all(
+        judge, seed,
+        (every, "differences of reviewers, all together", setting, SHARES),
+        # What is pulled toward the others is covered less often: the limits hold on average.
+        (outlier, "difference of the lenient reviewer alone", setting, (0.72, 1.0)),
+        (chance, "chance that a reviewer is right", setting, BAND),
+    )  # fmt: skip
+
+
+def two_of(rng: np.random.Generator, n: int, people: int) -> tuple[Array, Array]:
+    """Return labels by two reviewers drawn for each trace, and the settled classes."""
+    truth = rng.choice(5, n, p=MIX)
+    codes = np.full((n, people), -1)
+    seats = rng.random((n, people)).argsort(axis=1)[:, :2]
+    for who in range(people):
+        partial = (truth == 1) | (truth == 2)
+        given = np.where((rng.random(n) < 0.04), rng.integers(0, 5, n), truth)
+        if who == 0:
+            given = np.where(partial & (rng.random(n) < 0.3), 0, given)
+        codes[:, who] = np.where((seats == who).any(axis=1), given, -1)
+    row = np.arange(n)
+    one, other = codes[row, seats[:, 0]], codes[row, seats[:, 1]]
+    return codes, np.where(one == other, one, truth)
+
+
+def reviewers_of(rng: np.random.Generator, n: int, people: int) -> tuple[float, float, float]:
+    """Return the true differences of the first two reviewers, and the chance of being right."""
+    codes, settled = two_of(rng, n, people)
+    first, second = (
+        float((CREDIT[codes[of, who]] - CREDIT[settled[of]]).mean())
+        for who in (0, 1)
+        for of in (codes[:, who] >= 0,)
+    )
+    given = codes >= 0
+    return first, second, float((codes == settled[:, None])[given].mean())

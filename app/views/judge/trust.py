@@ -6,6 +6,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app.components.charts import figure, interval_chart
+from app.components.document import table
 from app.views.judge.data import Found
 from calibration.analyses.judge.calibration import JudgeCalibration
 from calibration.judge_calibration.samples import HEADLINE, Notice
@@ -26,14 +27,16 @@ def show(found: Found, names: Mapping[str, str]) -> None:
     result = found.result
     st.subheader("Can I use this judge?", anchor="use")
     with st.container(key="judge_verdict"):
-        st.text(judge.for_the_rate(result))
+        st.text(judge.in_a_sentence(result))
+    st.text(judge.for_the_rate(result))
     alpha = found.diagnosed.ceiling["krippendorff_alpha"]
     st.text(judge.for_single_traces(result, alpha))
     st.text(judge.ELSEWHERE)
     _figures(found)
     _about(result)
     _rates(result)
-    _reservations(result, names)
+    _derivation(result, names)
+    _reservations(result)
 
 
 def _figures(found: Found) -> None:
@@ -130,24 +133,30 @@ def _refused(notices: Sequence[Notice], headline: str) -> list[str]:
     ]
 
 
-def _reservations(result: JudgeCalibration, names: Mapping[str, str]) -> None:
+def _derivation(result: JudgeCalibration, names: Mapping[str, str]) -> None:
+    """Draw what the width of the interval is made of, and how far reviewers differ."""
+    width = words.width_table(result.calibration)
+    effects = words.reviewer_effects({
+        names.get(who, who): one for who, one in result.reviewers.items()
+    })  # fmt: skip
+    if width is not None:
+        with st.expander(width.title):
+            table(width, "width")
+    if effects is not None:
+        with st.expander(effects.title):
+            table(effects, "reviewers")
+
+
+def _reservations(result: JudgeCalibration) -> None:
     """Say everything else that a reader of the number must know."""
     calibration = result.calibration
     lines = [*words.of_what(result)]
     lines += words.human_side(result.human) if result.human is not None else []
-    left_out = [
-        f"without {names.get(who, who)}: {'not estimable' if value is None else f'{value:.3f}'}"
-        for who, value in result.without_reviewer.items()
-    ]
-    if left_out:
-        lines.append(
-            "reviewer error is not in the interval; with one reviewer left out: "
-            + "; ".join(left_out)
-        )
     if result.if_skipped is not None and result.many_skipped:
         lines.append(words.moved_by_skips(result.skipped, result.if_skipped))
-    if result.two_phase is not None:
-        lines.append(words.with_reviewer_error(result.two_phase))
+    corrected = calibration.two_phase
+    if corrected is not None and corrected.correction is not None:
+        lines.append(words.corrected_by(corrected, corrected.correction))
     lines += words.notices("refused", calibration.refusals)
     lines += words.notices("warning", calibration.warnings)
     with st.expander(f"What else to know of this number ({len(lines)})"):

@@ -89,6 +89,8 @@ def _headline(found: Found) -> None:
     report, head = found.made.report, found.document.headline
     if head is None:
         return
+    with st.container(key=ASR.key("sentence")):
+        st.text(head.sentence)
     number, about = st.columns([2, 3], vertical_alignment="center")
     half = (
         f"{head.half_width}, n = {report.asr.n:,}" if head.half_width else f"n = {report.asr.n:,}"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from calibration.agreement.ratings import parting_questions
 from calibration.errors import CalibrationError
+from calibration.judge_calibration.reviewer_error import first_phase
 from calibration.judge_calibration.samples import Design, LabelledSample
 from calibration.records import NO_VERDICT, Evidence, SetAside
 from calibration.store import Batch
@@ -272,22 +273,33 @@ class CalibrationData:
         codes = self.verdicts[self.skipped_at].tolist()
         return dict(Counter(self.verdict_names[code] for code in codes))
 
-    def sample(self, design: Design, human: NDArray[np.float64] | None = None) -> LabelledSample:
+    def sample(self, design: Design) -> LabelledSample:
         """Return the labelled traces in the form of the estimators.
 
         Under design ``production``, labelled traces have non-response weights for the skipped ones
-        of their verdict and workflow. With `human`, only traces with a class in it are included.
+        of their verdict and workflow, and their first labels where some have two.
         """
-        shares = self.human if human is None else human
-        kept = shares.sum(axis=1) > 0
-        weights = self.weights if design == "reference" else self._with_skipped()
+        production = design == "production"
+        first, overlap = self._phases() if production and self.counts is None else (None, None)
         return LabelledSample(
-            human=shares[kept],
-            verdicts=self.verdicts[self.at][kept],
-            penalties=self.penalties[self.at][kept],
-            weights=None if weights is None else weights[kept],
-            clusters=self.tasks[self.at][kept],
+            human=self.human,
+            verdicts=self.verdicts[self.at],
+            penalties=self.penalties[self.at],
+            weights=self._with_skipped() if production else self.weights,
+            clusters=self.tasks[self.at],
+            first_human=first,
+            overlap=overlap,
         )
+
+    def _phases(self) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_] | None]:
+        """Return the shares by first labels, and the traces with two; None where none has two."""
+        if not self.labels.duplicated("trace_id").any():
+            return None, None
+        codes = self.codes()
+        first = first_phase(codes, len(self.classes))
+        # A trace with an adjudicated label alone has no first one.
+        first = np.where(first.any(axis=1, keepdims=True), first, self.human)
+        return first, (codes != MISSING).sum(axis=1) >= 2
 
     def _with_skipped(self) -> NDArray[np.float64] | None:
         if not self.skipped_ids:

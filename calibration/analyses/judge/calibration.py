@@ -11,14 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA, UnitSums
 from calibration.analyses.evidence.data import (
     BY,
-    MISSING,
     CalibrationData,
     Provenance,
     ReviewedTrace,
-    class_shares,
     differing_traces,
     group_names,
-    open_disagreements,
 )
 from calibration.analyses.evidence.from_store import load_batch, load_judged, with_judge
 from calibration.errors import CalibrationError
@@ -29,10 +26,16 @@ from calibration.judge_calibration.calibrate import (
     calibrate_tables,
 )
 from calibration.judge_calibration.post_stratification import Estimand, IfSkipped, if_skipped
-from calibration.judge_calibration.reviewer_error import TwoPhase, first_phase, two_phase
+from calibration.judge_calibration.reviewer_error import (
+    EFFECTS_METHOD,
+    NoiseCeiling,
+    noise_ceiling,
+    reviewer_effects,
+)
 from calibration.judge_calibration.samples import (
     ESTIMATORS,
     HEADLINE,
+    HEADLINES,
     ClassQuality,
     Composition,
     Design,
@@ -61,9 +64,6 @@ TOO_UNLIKELY = 0.001
 # Workflows and judges with a smaller share of either side are ignored.
 SHARE_THAT_COUNTS = 0.02
 
-# One calibration per omitted reviewer.
-REVIEWERS_LEFT_OUT = 12
-
 # Refusals of every estimator that uses labels.
 EVERY = ""
 
@@ -88,6 +88,7 @@ class CalibrationOptions:
     `design`, `pseudo_count`, `confidence_level`, `seed`, `estimand` and `estimators` are those of
     `calibration.judge_calibration.calibrate.calibrate`, `judge_family` that of `diagnose`. `by` is
     one of `BY`. `against` is a judge to compare with; of files also another file of verdicts.
+    `diagnostics` are what does not enter the rate.
     """
 
     design: Design = "production"
@@ -138,10 +139,9 @@ class JudgeCalibration:
     `verdict_names` : the classes first; columns of the confusion table
     `alpha` : Krippendorff's alpha of human against judge
     `human` : None where only a table is known
-    `without_reviewer` : the headline without one reviewer's labels; the interval excludes this
-        error
+    `reviewers` : how much higher each reviewer scores than the settled class of shared traces
+    `noise_ceiling` : how well reviewers, and a judge without error, agree with the labels
     `if_skipped` : how far skipped traces could move the headline
-    `two_phase` : the rate with the errors of reviewers in its interval
     `composition` : whether the labelled traces look like a random sample; None without single
         traces or for a reference set
     `disagreements` : labelled traces on which not every human agrees with the verdict
@@ -156,10 +156,10 @@ class JudgeCalibration:
     calibration: Calibration
     alpha: Estimate
     human: HumanSide | None = None
-    without_reviewer: dict[str, float | None] = field(default_factory=dict)
+    reviewers: dict[str, Estimate] = field(default_factory=dict)
+    noise_ceiling: NoiseCeiling | None = None
     skipped: int = 0
     if_skipped: IfSkipped | None = None
-    two_phase: TwoPhase | None = None
     composition: Composition | None = None
     disagreements: tuple[ReviewedTrace, ...] = ()
     notes: tuple[str, ...] = ()
@@ -223,13 +223,13 @@ def calibrate_judge(data: CalibrationData, options: CalibrationOptions) -> Judge
             confidence_level=options.confidence_level,
         ),
         human=_human_side(data) if listed else None,
-        without_reviewer=_without_each_reviewer(data, options),
+        reviewers=_reviewers(data, sample, options) if options.diagnostics else {},
+        noise_ceiling=_noise_ceiling(data, sample, options) if options.diagnostics else None,
         skipped=data.skipped,
         if_skipped=_if_skipped(data, result, options),
-        two_phase=_two_phases(data, sample, result, options),
         composition=composed,
         disagreements=differing_traces(data, sample) if listed else (),
-        notes=(*data.notes, *_many_reviewers(data)),
+        notes=data.notes,
         set_aside=data.set_aside,
         recoded=data.recoded,
         seed=options.seed,
@@ -249,10 +249,10 @@ def rate_at_credit(
         estimand=judge.estimand,
     )
     other = replace(data, credit=np.asarray(credit, dtype=np.float64))
-    alone = (HEADLINE[judge.design],)
-    found = _estimated(other, other.sample(judge.design), options, alone).headline_estimate
+    found = _estimated(other, other.sample(judge.design), options, HEADLINES).headline_estimate
     if found is None:
-        return not_estimable("the estimator is refused at these weights", method=alone[0])
+        why = "the estimator is refused at these weights"
+        return not_estimable(why, method=HEADLINE[judge.design])
     return found.net
 
 
@@ -261,7 +261,6 @@ def _estimated(
     sample: LabelledSample,
     options: CalibrationOptions,
     estimators: Collection[str] | None = None,
-    still_open: int | None = None,
 ) -> Calibration:
     estimators = options.estimators if estimators is None else estimators
     if data.counts is not None:
@@ -278,7 +277,8 @@ def _estimated(
         credit=data.credit,
         n_verdicts=len(data.verdict_names),
         verdict_names=data.verdict_names,
-        open_disagreements=data.open_disagreements if still_open is None else still_open,
+        open_disagreements=data.open_disagreements,
+        overlap_random=data.overlap_random,
         estimators=estimators,
         **options.estimation,
     )
@@ -406,37 +406,47 @@ def _human_side(data: CalibrationData) -> HumanSide:
     )
 
 
-def _without_each_reviewer(
-    data: CalibrationData, options: CalibrationOptions
-) -> dict[str, float | None]:
-    """Return the headline without each reviewer's labels; adjudicated traces remain."""
-    found: dict[str, float | None] = {}
-    if not data.is_sample or not 2 <= len(data.reviewers) <= REVIEWERS_LEFT_OUT:
-        return found
-    codes, columns = data.codes(), sorted(data.labels["reviewer_id"].unique())
-    settled = np.where(data.adjudicated, data.human.argmax(axis=1), MISSING)
-    for reviewer in data.reviewers:
-        others = codes[:, [name != reviewer for name in columns]]
-        human = class_shares(others, settled, len(data.classes))
-        result = _estimated(
-            data, data.sample(options.design, human), options, (HEADLINE[options.design],),
-            open_disagreements(human),
-        )  # fmt: skip
-        headline = _checked(data, result, options).headline_estimate
-        found[reviewer] = None if headline is None else headline.net.value
-    return found
+def _reviewers(
+    data: CalibrationData, sample: LabelledSample, options: CalibrationOptions
+) -> dict[str, Estimate]:
+    """Return how much higher each reviewer scores than the settled class of shared traces."""
+    shared, level = sample.overlap, options.confidence_level
+    if shared is None:
+        return {}
+    names = sorted(data.labels["reviewer_id"].unique())
+    if data.open_disagreements:
+        # Those settled so far are the ones on which reviewers agree.
+        refused = not_estimable(
+            _still_open(data), method=EFFECTS_METHOD, n=0, confidence_level=level
+        )
+        return dict.fromkeys(names, refused)
+    worth = np.maximum(0.0, data.credit - data.penalties[data.at][shared, None])
+    settled = data.human[shared].argmax(axis=1)
+    effects = reviewer_effects(data.codes()[shared], settled, worth, confidence_level=level)
+    return dict(zip(names, effects, strict=True))
 
 
-def _many_reviewers(data: CalibrationData) -> tuple[str, ...]:
-    n = len(data.reviewers)
-    return (f"{n} reviewers: not left out one by one",) if n > REVIEWERS_LEFT_OUT else ()
+def _noise_ceiling(
+    data: CalibrationData, sample: LabelledSample, options: CalibrationOptions
+) -> NoiseCeiling | None:
+    """Return the best agreement with the labels that a judge could show; None without overlap."""
+    if sample.overlap is None:
+        return None
+    if data.open_disagreements:
+        refused = not_estimable(_still_open(data), method="single reviewers on the overlap")
+        return NoiseCeiling(reviewer=refused, judge=refused)
+    return noise_ceiling(sample, confidence_level=options.confidence_level)
+
+
+def _still_open(data: CalibrationData) -> str:
+    return f"{data.open_disagreements:,} disagreements are open: adjudicate them"
 
 
 def _if_skipped(
     data: CalibrationData, found: Calibration, options: CalibrationOptions
 ) -> IfSkipped | None:
     """Return how far the skipped traces could move the rate; None without any, or a rate."""
-    if not data.skipped or found.headline != HEADLINE["production"]:
+    if not data.skipped or found.headline is None or options.design != "production":
         return None
     rows = np.concatenate([data.at, data.skipped_at])
     weights = None
@@ -457,36 +467,6 @@ def _if_skipped(
         estimand=options.estimand,
         confidence_level=options.confidence_level,
     )
-
-
-def _two_phases(
-    data: CalibrationData, sample: LabelledSample, found: Calibration, options: CalibrationOptions
-) -> TwoPhase | None:
-    """Return the rate that carries the errors of reviewers; None where no trace has two labels."""
-    if found.headline != HEADLINE["production"] or options.estimand != "process":
-        return None
-    codes = data.codes()
-    overlap = (codes != MISSING).sum(axis=1) >= 2
-    if data.counts is not None or not overlap.any():
-        return None
-    first = first_phase(codes, len(data.classes))
-    first = np.where(first.any(axis=1, keepdims=True), first, data.human)
-    result = two_phase(
-        replace(sample, human=first),
-        data.human,
-        overlap,
-        found.production,
-        confidence_level=options.confidence_level,
-    )
-    still_open = open_disagreements(data.human[overlap])
-    why = (
-        f"{still_open} disagreements of the overlap are open: adjudicate them"
-        if still_open
-        else "the traces with two labels are not known to be a random part of the batch"
-    )
-    if not result.estimate.ok or (data.overlap_random and not still_open):
-        return result
-    return replace(result, estimate=replace(result.estimate, status=f"provisional: {why}"))
 
 
 def refused(calibration: Calibration, objections: Iterable[Notice]) -> Calibration:
@@ -511,6 +491,9 @@ def refused(calibration: Calibration, objections: Iterable[Notice]) -> Calibrati
             for name, shares in calibration.class_shares.items()
         },
         gain=None if calibration.gain is None else _refused(calibration.gain, why),
+        two_phase=None
+        if calibration.two_phase is None
+        else replace(calibration.two_phase, estimate=_refused(calibration.two_phase.estimate, why)),
         refusals=(*notices, *calibration.refusals),
         # Advice on a narrower interval is useless without a number.
         warnings=tuple(w for w in calibration.warnings if w.estimator not in against),

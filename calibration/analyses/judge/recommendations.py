@@ -102,8 +102,8 @@ def _refused(result: JudgeCalibration) -> Iterator[Recommendation]:
 
 def _warned(result: JudgeCalibration) -> Iterator[Recommendation]:
     calibration = result.calibration
-    for notice in calibration.warnings:
-        if notice.estimator == calibration.headline and notice.code != "class_few_labels":
+    for notice in calibration.headline_warnings:
+        if notice.code != "class_few_labels":
             yield _notice("warned", notice)
 
 

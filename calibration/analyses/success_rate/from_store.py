@@ -62,6 +62,7 @@ from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.groups import SYNTHETIC, Kind
 from calibration.judge_calibration.samples import (
     HEADLINE,
+    HEADLINES,
     Design,
     LabelledSample,
     with_enough_labels,
@@ -112,6 +113,20 @@ class StoreRates:
         return self.corrected.ok
 
     @property
+    def includes_reviewers(self) -> bool:
+        """Whether the interval of the headline carries the errors of reviewers."""
+        judge = self.judge
+        whole = judge is not None and self.options.workflow is None and self.corrected.ok
+        return whole and judge is not None and judge.calibration.includes_reviewers
+
+    @property
+    def one_phase(self) -> Estimate:
+        """The corrected rate without the errors of reviewers."""
+        if self.judge is None or not self.includes_reviewers:
+            return self.corrected
+        return self.judge.calibration.estimates[HEADLINE[self.options.design]].net
+
+    @property
     def headline(self) -> Estimate:
         """The corrected rate if there is one, else that of the labelled traces."""
         return self.corrected if self.corrected.ok else self.human.asr
@@ -156,7 +171,9 @@ def rates_of_store(store: Store, options: ReportOptions | None = None) -> StoreR
             shares = row.gross.shares if corrected.ok else ()
     runs = labelled_runs(loaded, options.design)
     inside = part.of_workflow(whole.labelled)
-    made = human_rates(whole, options, whole.sample(options.design), inside)
+    made = human_rates(
+        whole, options, whole.sample(options.design), inside, population=len(loaded.traces)
+    )
     human = replace(rate_of_counts(runs, **options.resampling(0)), **made)
     return StoreRates(
         loaded=loaded,
@@ -175,7 +192,7 @@ def rates_of_store(store: Store, options: ReportOptions | None = None) -> StoreR
 
 
 # The headline of either design, and what stands beside it.
-ESTIMATORS_OF_REPORTS = ("post_stratified", "inversion", "bootstrap", "human_only", "judge_raw")
+ESTIMATORS_OF_REPORTS = (*HEADLINES, "bootstrap", "human_only", "judge_raw")
 
 
 def calibration_options(options: ReportOptions) -> CalibrationOptions:
@@ -184,7 +201,9 @@ def calibration_options(options: ReportOptions) -> CalibrationOptions:
         design=options.design,
         confidence_level=options.confidence_level,
         seed=options.seed,
+        estimand=options.estimand,
         estimators=ESTIMATORS_OF_REPORTS,
+        diagnostics=False,
     )
 
 
@@ -205,7 +224,8 @@ def corrected_groups(
     success = data.taxonomy.place(data.taxonomy.success)
     rows = rows_by(data, options, by) if rates.judge and data.is_sample else {}
     sample, names = data.sample(options.design), named(data.labelled, by)
-    inside = Part(workflow=options.workflow).of_workflow(data.labelled)
+    part = Part(workflow=options.workflow)
+    inside = part.of_workflow(data.labelled)
     found = []
     for group in groups:
         row, of = rows.get(group.name), (names == group.name) & inside
@@ -217,7 +237,8 @@ def corrected_groups(
                 pass_rate=row.gross.shares[success],
             )
         elif of.any():
-            made = human_rates(data, options, sample, of)
+            inside_group = (named(data.traces, by) == group.name) & part.of_workflow(data.traces)
+            made = human_rates(data, options, sample, of, population=int(inside_group.sum()))
             group = replace(
                 group,
                 asr=made["asr"],
@@ -277,12 +298,18 @@ def human_rates(
     options: ReportOptions,
     sample: LabelledSample,
     rows: NDArray[np.bool_],
+    *,
+    population: int,
 ) -> dict[str, Any]:
-    """Return the fields of `AgentSuccessRate` that `human_only` estimates from some traces."""
+    """Return the fields of `AgentSuccessRate` that `human_only` estimates from some traces.
+
+    `population` : traces that these were drawn from.
+    """
     sample = sample.where(rows)
     human, weights, clusters = sample.human, sample.weights, sample.clusters
     penalties = np.zeros(len(human)) if sample.penalties is None else sample.penalties
     n_open = int(disputed(loaded)[rows].sum())
+    these = options.estimand == "these_runs"
 
     def mean(values: NDArray[np.float64], of: NDArray[np.float64] | None = None) -> Estimate:
         """Estimate a mean, or the ratio to a part `of` each trace."""
@@ -295,6 +322,8 @@ def human_rates(
             values[rows],
             weights=None if weight is None else weight[rows],
             clusters=None if clusters is None else clusters[rows],
+            # A ratio to a part of each trace is one of runs like these.
+            population=population if these and of is None else None,
             confidence_level=options.confidence_level,
         )
         return provisional(found, n_open)
@@ -478,7 +507,9 @@ def report_with_work(store: Store, options: ReportOptions | None = None) -> Stor
             corrected=rates.corrected,
             corrected_gross=rates.corrected_gross,
             two_source=check,
+            one_phase=rates.one_phase if rates.includes_reviewers else None,
         ),
+        estimand=options.estimand,
         warnings=tuple(warnings(rates, check)),
         notes=(
             *notes(rates, agents_left_out),
@@ -578,8 +609,9 @@ def _target(rates: StoreRates) -> str:
     where = "" if options.workflow is None else f" of workflow {options.workflow}"
     if options.since is not None or options.until is not None:
         where += f" ({options.window_words})"
+    runs = "the" if options.estimand == "these_runs" else "runs like the"
     return (
-        f"The mean score of runs like the {len(loaded.traces):,} production traces{where} that "
+        f"The mean score of {runs} {len(loaded.traces):,} production traces{where} that "
         f"the batch {loaded.batch.batch_id} was drawn from, {errors}."
     )
 
@@ -778,7 +810,7 @@ def _other_estimators(rates: StoreRates) -> Iterator[str]:
     refused = Counter(
         notice.estimator
         for notice in rates.judge.calibration.refusals
-        if notice.estimator not in _used(rates)
+        if notice.estimator not in (*_used(rates), "two_phase")
     )
     if refused:
         listed = ", ".join(f"{name} ({n} reason{'s' * (n != 1)})" for name, n in refused.items())
@@ -802,7 +834,8 @@ def warnings(rates: StoreRates, two_source: Estimate | None) -> Iterator[str]:
             for notice in notices:
                 if notice.estimator in _used(rates):
                     yield f"{kind} ({notice.estimator}): {notice.why}; {notice.mend}."
-    one = rates.corrected.half_width
+    # The bootstrap leaves out the errors of reviewers.
+    one = rates.one_phase.half_width
     other = None if two_source is None else two_source.half_width
     if one and other and abs(one - other) > APART * max(one, other):
         yield (

@@ -13,6 +13,7 @@ import numpy as np
 
 from calibration.analyses.evidence.data import package_version
 from calibration.errors import InputError
+from calibration.judge_calibration.post_stratification import Estimand
 from calibration.judge_calibration.samples import Design
 from calibration.statistics.estimate import Estimate
 from calibration.success_rate.comparison import ClassChange, Difference
@@ -200,13 +201,18 @@ class LeftOutRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedRates:
-    """The rates of a store: uncorrected, human-only, corrected, and its check by two bootstraps."""
+    """The rates of a store: uncorrected, human-only, corrected, and its check by two bootstraps.
+
+    `one_phase` is the corrected rate without the errors of reviewers, where `corrected` carries
+    them.
+    """
 
     judge_raw: Estimate | None
     human_only: Estimate
     corrected: Estimate
     corrected_gross: Estimate
     two_source: Estimate | None = None
+    one_phase: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +252,8 @@ class SuccessRateReport:
     ----------
     kind, target : str
         What the headline is, in words, and what it estimates, in one sentence.
+    estimand : {"process", "these_runs"}
+        Whether the rate is one of runs like these, or of these runs themselves.
     first, last : str or None
         ISO weeks that the runs lie in.
     asr_range : tuple of float
@@ -293,6 +301,7 @@ class SuccessRateReport:
     marks: tuple[str, ...] = ()
     basis: str = ""
     passes: tuple[Passes, ...] = ()
+    estimand: Estimand = "process"
     details: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -306,7 +315,7 @@ OF_FILES_ALONE: Mapping[str, Any] = {
 }
 
 # Settings that a report on files lacks, and options with another name in settings.
-OF_STORES_ALONE = ("batch_id", "judge_id", "design", "workflow")
+OF_STORES_ALONE = ("batch_id", "judge_id", "design", "estimand", "workflow")
 
 SETTING = {
     "since": "from", "until": "to", "n_resamples": "resamples", "batch_id": "batch",
@@ -335,7 +344,7 @@ class ReportOptions:
     `stratify` : resample within workflows. `pooled` : weight the weeks of a rolling mean by runs.
     `targets` : target share by class.
     `batch_id`, `judge_id`, `workflow` : None: newest probability sample, only judge, all workflows.
-    `design` : design of the labelled traces in a store.
+    `design`, `estimand` : of the labelled traces in a store, as in `calibrate`.
     """
 
     since: str | None = None
@@ -353,6 +362,7 @@ class ReportOptions:
     batch_id: str | None = None
     judge_id: str | None = None
     design: Design = "production"
+    estimand: Estimand = "process"
     workflow: str | None = None
     seed: int = 0
     n_resamples: int = 1000
@@ -431,6 +441,7 @@ class ReportOptions:
             "batch": batch_id,
             "judge": judge_id,
             "design": self.design,
+            "estimand": self.estimand,
             "workflow": self.workflow,
             **{name: value for name, value in common.items() if name not in left_out},
         }

@@ -13,7 +13,7 @@ from calibration.judge_calibration.bias import NodeQuality, OrdinalAgreement, Re
 from calibration.judge_calibration.calibrate import Calibration
 from calibration.judge_calibration.groups import RatesTest
 from calibration.judge_calibration.post_stratification import IfSkipped
-from calibration.judge_calibration.reviewer_error import TwoPhase
+from calibration.judge_calibration.reviewer_error import NoiseCeiling, TwoPhase
 from calibration.judge_calibration.samples import HEADLINE, Composition, Notice
 from calibration.records import Evidence
 from calibration.reporting.document import (
@@ -23,13 +23,16 @@ from calibration.reporting.document import (
     Facts,
     Lines,
     Listing,
+    Mark,
     Name,
     Section,
+    Table,
     Words,
     figure,
     notes,
     number,
     percent,
+    rate_sentence,
     table_of,
 )
 from calibration.statistics.estimate import OK, Estimate
@@ -53,6 +56,8 @@ SAMPLE = {
     "reference": "reference only: assumes that the judge errs there as in production",
 }
 
+RUNS = {"process": "runs like these", "these_runs": "these {n:,} runs"}
+
 ESTIMANDS = {
     "process": "the rate is that of runs like these: tasks and runs are a sample",
     "these_runs": "the rate is the mean of these {n:,} runs themselves, not of runs like them",
@@ -62,6 +67,13 @@ WIDER = "wider_than_human_only"
 
 # Most rows that a report shows of a long list.
 LINES_SHOWN = 5
+
+# Sources of the width of an interval, and what makes them smaller.
+WIDTH = {
+    "production": ("runs of production", "more runs"),
+    "labels": ("errors of the judge, known from the labels", "more labels, or a better judge"),
+    "reviewers": ("errors of reviewers", "more traces labelled twice and adjudicated"),
+}
 
 SYNTHETIC = {
     "production": "fewer than 50 own labels",
@@ -84,7 +96,7 @@ def document(report: JudgeReport) -> Document:
     of = found.provenance
     sections = [_use(found, diagnosed), _rates(found), *_outcomes(found)]
     if diagnosed is not None:
-        sections.append(_ceiling(diagnosed.ceiling))
+        sections.append(_ceiling(diagnosed.ceiling, found))
     sections += [_crossed(found), _quality(found)]
     if diagnosed is not None:
         sections += _errors(diagnosed)
@@ -183,7 +195,7 @@ def human_side(side: HumanSide) -> Iterator[str]:
 def _use(found: JudgeCalibration, diagnosed: JudgeDiagnostics | None) -> Section:
     calibration = found.calibration
     alpha = None if diagnosed is None else diagnosed.ceiling.get("krippendorff_alpha")
-    lines = [for_the_rate(found)]
+    lines = [in_a_sentence(found), for_the_rate(found)]
     if calibration.headline is None:
         human = calibration.estimates["human_only"].net
         lines += [f"Human labels alone give {number(human)}."] if human.ok else []
@@ -197,6 +209,16 @@ def _use(found: JudgeCalibration, diagnosed: JudgeDiagnostics | None) -> Section
     )
 
 
+def in_a_sentence(result: JudgeCalibration) -> str:
+    """Return the rate in one sentence: of which runs, its limits, and what these carry."""
+    calibration = result.calibration
+    runs = RUNS[result.estimand].format(n=calibration.n_production)
+    head = calibration.headline_estimate
+    if head is None:
+        return f"No rate of {runs} can be given."
+    return rate_sentence(head.net, runs, reviewers=calibration.includes_reviewers)
+
+
 def for_the_rate(result: JudgeCalibration) -> str:
     """Return whether the corrected rate can be used: yes, yes with a reservation, or no."""
     calibration = result.calibration
@@ -206,7 +228,7 @@ def for_the_rate(result: JudgeCalibration) -> str:
         whys = [n.why for n in calibration.refusals if n.estimator == refused]
         return f"For the rate: no, because {'; '.join(whys) or 'it is refused'}."
     but = [] if head.net.status == OK else [head.net.status.replace("_", " ", 1)]
-    mine = [w for w in calibration.warnings if w.estimator == calibration.headline]
+    mine = calibration.headline_warnings
     if any(w.code == WIDER for w in mine):
         but.append("it adds nothing to the human labels: the interval is no shorter with it")
     but += [w.why for w in mine if w.code not in (*ASIDE, WIDER)]
@@ -250,15 +272,10 @@ def _rates(result: JudgeCalibration) -> Section:
     remarks = list(notes((n, e.net) for n, e in estimates.items() if e.net.ok or n not in refused))
     if calibration.headline is not None:
         remarks.append(f"* headline; {estimates[calibration.headline].net.method}")
-    for reviewer, value in result.without_reviewer.items():
-        left = "not estimable" if value is None else f"{value:.3f}"
-        remarks.append(
-            Name(f"without {reviewer}: {left} (reviewer error is shown here, not in the interval)")
-        )
     if result.if_skipped is not None and result.many_skipped:
         remarks.append(moved_by_skips(result.skipped, result.if_skipped))
-    if result.two_phase is not None:
-        remarks.append(with_reviewer_error(result.two_phase))
+    if calibration.two_phase is not None and calibration.two_phase.correction is not None:
+        remarks.append(corrected_by(calibration.two_phase, calibration.two_phase.correction))
     rates = table_of(
         "",
         ("estimator", "net", "gross"),
@@ -268,7 +285,11 @@ def _rates(result: JudgeCalibration) -> Section:
         ],
         notes=remarks,
     )
-    return Section(title="Agent success rate, net of cost and gross", blocks=(rates,))
+    more = (width_table(calibration), reviewer_effects(result.reviewers))
+    return Section(
+        title="Agent success rate, net of cost and gross",
+        blocks=(rates, *(table for table in more if table is not None)),
+    )
 
 
 def moved_by_skips(skipped: int, found: IfSkipped) -> str:
@@ -284,13 +305,92 @@ def moved_by_skips(skipped: int, found: IfSkipped) -> str:
     )
 
 
-def with_reviewer_error(found: TwoPhase) -> str:
-    """Return the rate with the errors of reviewers in its interval, and what corrected it."""
-    if found.correction is None:
-        return f"with the errors of reviewers in the interval: {number(found.estimate)}"
+def corrected_by(found: TwoPhase, correction: float) -> str:
+    """Return what the traces with two labels change."""
     return (
-        f"with the errors of reviewers in the interval: {number(found.estimate)}; "
-        f"{found.overlap:,} traces with two labels correct it by {found.correction:+.3f}"
+        f"two_phase: {found.overlap:,} of {found.estimate.n:,} labelled traces have two labels, "
+        f"adjudicated where they differ; they move the rate by {100 * correction:+.1f} points"
+    )
+
+
+def width_table(found: Calibration) -> Table | None:
+    """Return where the width of the headline's interval comes from; None without an interval."""
+    parts, head = found.variance_parts, found.headline_estimate
+    if parts is None or head is None or head.net.half_width is None or head.net.se is None:
+        return None
+    whole, reach = head.net.se**2, head.net.half_width / head.net.se
+    overlap = 0 if found.two_phase is None else found.two_phase.overlap
+    known_from = {
+        "production": f"{found.n_production:,} runs",
+        "labels": f"{found.n_labels:,} labelled traces",
+        "reviewers": f"{overlap:,} traces with two labels",
+    }
+    remarks = [
+        f"All together \u00b1 {head.net.half_width:.3f}; the squares of the parts add up to its "
+        "square."
+    ]
+    human = found.estimates.get("human_only")
+    if found.design == "production" and human is not None and human.net.half_width is not None:
+        remarks.append(f"The same labels without the judge: \u00b1 {human.net.half_width:.3f}.")
+    if "reviewers" not in parts:
+        remarks.append("The errors of reviewers are not in the interval.")
+    return table_of(
+        "Where the width of the interval comes from",
+        ("source", "known from", "share of the variance", "alone", "what makes it smaller"),
+        [
+            (
+                WIDTH[name][0],
+                known_from[name],
+                f"{100 * part / whole:.0f} %",
+                f"\u00b1 {reach * part**0.5:.3f}",
+                WIDTH[name][1],
+            )
+            for name, part in parts.items()
+        ],
+        [Mark(value=part / whole) for part in parts.values()],
+        scale=(0.0, 1.0),
+        scale_labels=("0 %", "100 % of the variance"),
+        bars=True,
+        notes=remarks,
+    )
+
+
+def reviewer_effects(found: Mapping[str, Estimate]) -> Table | None:
+    """Return how much higher each reviewer scores than the settled class; None without overlap."""
+    if not found:
+        return None
+    shown = {Name(who): one for who, one in found.items()}
+    return table_of(
+        "Reviewers against the settled class of shared traces",
+        ("reviewer", "points of the rate", "shared traces"),
+        [(who, points_of(one), f"{one.n:,}") for who, one in shown.items()],
+        notes=(
+            *notes(shown.items()),
+            "Above zero: more lenient than the class that was agreed or adjudicated. Of four "
+            "reviewers or more each is pulled toward the mean of all, most with few traces.",
+        ),
+    )
+
+
+def points_of(result: Estimate) -> str:
+    """Return a difference in points of the rate with its limits."""
+    if result.value is None:
+        return "not estimable +"
+    limits = result.interval and ", ".join(f"{100 * x:+.1f}" for x in result.interval)
+    text = f"{100 * result.value:+.1f}{f' [{limits}]' if limits else ''}"
+    return text if result.status == OK else f"{text} +"
+
+
+def against_noise(found: NoiseCeiling, accuracy: Estimate) -> str:
+    """Return the best agreement with the labels that a judge could show, beside its own."""
+    single, best = found.reviewer, found.judge
+    if single.value is None or best.value is None:
+        return f"How well a judge could agree with the labels: {number(best)}."
+    own = "" if accuracy.value is None else f"; this judge: {100 * accuracy.value:.1f} %"
+    return (
+        f"One reviewer alone gives the settled class on {100 * single.value:.1f} % of the "
+        f"{single.n:,} traces with two labels. A judge without any error would agree with "
+        f"{100 * best.value:.1f} % of all labels{own}."
     )
 
 
@@ -304,14 +404,17 @@ def _outcomes(result: JudgeCalibration) -> Iterator[Section]:
     yield Section(title="Outcome shares (corrected)", blocks=(found,))
 
 
-def _ceiling(found: Mapping[str, BesidePanel]) -> Section:
+def _ceiling(found: Mapping[str, BesidePanel], judged: JudgeCalibration) -> Section:
     """Return the human ceiling, the agreement of the judge with humans, and the difference."""
     title = "What do the humans reach themselves?"
+    best = judged.noise_ceiling
+    accuracy = judged.calibration.judge.accuracy
+    noise = () if best is None else (Words(text=against_noise(best, accuracy)),)
     if not found:
         return Section(title=title, blocks=(Words(text="not known: no trace was labelled by two"),))
     share = found["percent_agreement"].panel
     if not share.ok:
-        return Section(title=title, blocks=(Words(text=f"not known: {_why(share)}"),))
+        return Section(title=title, blocks=(Words(text=f"not known: {_why(share)}"), *noise))
     sides = (
         (f"{COEFFICIENTS[name]} ({of})", e)
         for name, b in found.items()
@@ -328,7 +431,7 @@ def _ceiling(found: Mapping[str, BesidePanel]) -> Section:
     )
     traces = f"{share.n:,} traces with two or more labels; the judge is compared on the same traces"
     verdict = beside_humans(found["krippendorff_alpha"])
-    return Section(title=title, blocks=(Words(text=traces), beside, Words(text=verdict)))
+    return Section(title=title, blocks=(Words(text=traces), beside, Words(text=verdict), *noise))
 
 
 def beside_humans(alpha: BesidePanel) -> str:

@@ -33,6 +33,7 @@ from calibration.reporting.document import (
     Words,
     notes,
     percent,
+    rate_sentence,
     table_of,
     usd,
 )
@@ -716,6 +717,7 @@ def document(report: SuccessRateReport) -> Document:
             "Agent Success Rate (ASR)",
             report.asr,
             report.kind,
+            sentence=in_a_sentence(report),
             beside=tuple(_beside(report)),
             n_runs=report.n if report.n_tasks == report.asr.n else None,
         ),
@@ -725,6 +727,15 @@ def document(report: SuccessRateReport) -> Document:
             f"fingerprint {report.origin.fingerprint}; made again and compared by: asr verify "
             "REPORT.json"
         ),
+    )
+
+
+def in_a_sentence(report: SuccessRateReport) -> str:
+    """Return the rate in one sentence: of which runs, its limits, and what these carry."""
+    judged = report.judged
+    runs = f"these {report.n:,} runs" if report.estimand == "these_runs" else "runs like these"
+    return rate_sentence(
+        report.asr, runs, reviewers=judged is not None and judged.one_phase is not None
     )
 
 
@@ -744,6 +755,7 @@ def headline(
     result: Estimate,
     kind: str,
     *,
+    sentence: str = "",
     beside: tuple[tuple[str, str], ...] = (),
     n_runs: int | None = None,
 ) -> Headline:
@@ -762,6 +774,7 @@ def headline(
         half_width="" if result.half_width is None else f"± {result.half_width:.{digits}f}",
         kind=kind,
         how=how,
+        sentence=sentence,
         beside=beside,
     )
 
@@ -780,6 +793,7 @@ def _rates(report: SuccessRateReport) -> Iterator[Block]:
         named[:2] = [
             ("corrected, net of cost", judged.corrected),
             ("corrected, gross", judged.corrected_gross),
+            ("corrected, without reviewer error", judged.one_phase),
             ("two-source bootstrap, a check", judged.two_source),
             ("human-only, net of cost", judged.human_only),
             ("judge-raw, net of cost", judged.judge_raw),
