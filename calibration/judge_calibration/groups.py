@@ -1,6 +1,6 @@
-"""Rates of groups that share one calibration, and their differences."""
+"""Rates of groups that learn from each other's labels, and their differences."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -20,26 +20,49 @@ from calibration.judge_calibration.samples import (
     validated_human,
     verdict_rates,
 )
+from calibration.statistics.contingency import holm
 from calibration.statistics.estimate import (
     OK,
     Estimate,
     FloatArray,
     IntArray,
     check_confidence_level,
+    cluster_indices,
     not_estimable,
     validated_codes,
+    validated_weights,
 )
-from calibration.statistics.intervals import independent_difference, normal_chance, two_sided_z
+from calibration.statistics.intervals import (
+    NO_VARIANCE,
+    NO_VARIATION,
+    clipped,
+    exact_limits,
+    independent_difference,
+    logit_interval,
+    normal_chance,
+    t_chance,
+    t_interval,
+    two_sided_z,
+    unanimous_interval,
+)
+from calibration.statistics.random_effects import Shrunk, shrunk_means
+
+# With fewer labelled groups, or labels in all of them, the judge's error is not pooled over groups.
+GROUPS_FOR_POOLING, LABELS_FOR_POOLING = 3, PROBABILITY_SAMPLE_MIN
 
 LABELS_FOR_DIRECT = 50
 VERDICTS_FOR_DIRECT = 2
+POOLED = "judge error of the group, shrunk toward that of all groups (empirical Bayes), logit"
+OWN = "own labels, variance pooled over groups, logit t"
+UNLABELLED = "no label of its own: label some of its traces"
+POOLED_DIFFERENCE = "both on their own labels, variance pooled over groups, t"
 SYNTHETIC = "inverted with the error rates of all groups, delta"
 DIRECT_DIFFERENCE = "both post-stratified on their own labels, limits combined (MOVER)"
 SYNTHETIC_DIFFERENCE = "both inverted with the same error rates, delta"
 SMALL = 5.0
 CHI_SQUARE = "chi-square of verdict given class over groups"
 PERMUTED = "chi-square of verdict given class over groups, {n:,} permutations within class"
-Kind = Literal["direct", "synthetic"]
+Kind = Literal["pooled", "direct", "synthetic"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -85,8 +108,11 @@ class LabelledGroup:
 class GroupEstimate:
     """The corrected mean score and class shares of one group.
 
-    ``direct`` comes from its own labels and assumes nothing about the judge. ``synthetic`` assumes
-    that the judge errs in this group as in all groups together.
+    ``pooled`` takes the judge's mean error in the groups for normal around one mean. ``direct``
+    comes from its own labels and assumes nothing about the judge. ``synthetic`` assumes that the
+    judge errs in this group as in all groups together.
+
+    `own_weight` : share of its own labels in the judge's error, from 0 to 1; None unless pooled.
     """
 
     name: str
@@ -95,6 +121,7 @@ class GroupEstimate:
     shares: tuple[Estimate, ...]
     n_labels: int
     n_production: int
+    own_weight: float | None = None
 
 
 def is_direct(group: LabelledGroup, *, design: Design, least: int = LABELS_FOR_DIRECT) -> bool:
@@ -184,12 +211,262 @@ def _synthetic(
     return refused, (refused,) * len(shares)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Slice:
+    """The judge's error in one group, in columns: the score, then the share of each class.
+
+    `error`, `own` : mean of label less verdict over the labels, and its variance by task.
+    `n_labels`, `units`, `labels` : labels, labelled tasks, and the effective number of these.
+    `promised`, `between` : mean of what the verdicts promise, and its variance.
+    """
+
+    error: FloatArray
+    own: FloatArray
+    n_labels: int
+    units: int
+    labels: float
+    promised: FloatArray
+    between: FloatArray
+
+
+def _slice(group: LabelledGroup) -> _Slice:
+    labelled, production = group.labelled, group.production
+    credit, runs = production.credit, production.runs
+    human = validated_human(labelled.human)
+    weight = validated_weights(labelled.weights, len(human))
+    share = weight / weight.sum()
+    said = _promised(labelled.verdicts, labelled.penalties, credit)
+    apart = np.column_stack([labelled.scores(credit), human]) - said
+    error = share @ apart
+    influence, by_task = share[:, None] * (apart - error), share
+    task = cluster_indices(labelled.clusters, share.size)
+    if task is not None:
+        influence = _by_code(influence, task)
+        by_task = _by_code(share[:, None], task)[:, 0]
+    units = by_task.size
+    all_said = _promised(runs.verdicts, runs.penalties, credit)
+    n = runs.times.sum()
+    mean = runs.times @ all_said / n
+    away = all_said - mean
+    between = runs.times @ away**2 / n**2
+    if runs.tasks is not None:
+        of_task = _by_code(
+            runs.times[:, None] * away / n, np.unique(runs.tasks, return_inverse=True)[1]
+        )
+        between = len(of_task) / max(1, len(of_task) - 1) * (of_task**2).sum(axis=0)
+    return _Slice(
+        error=error,
+        own=units / max(1, units - 1) * (influence**2).sum(axis=0),
+        n_labels=share.size,
+        units=units,
+        labels=1.0 / float(by_task @ by_task),
+        promised=mean,
+        between=between,
+    )
+
+
+def _promised(verdicts: IntArray, penalties: FloatArray | None, credit: FloatArray) -> FloatArray:
+    """Return the score and the classes that verdicts promise; none for one that is no class."""
+    classes = np.vstack([np.eye(credit.size), np.zeros(credit.size)])
+    found = classes[np.minimum(verdicts, credit.size)]
+    score = np.maximum(0.0, found @ credit - (0.0 if penalties is None else penalties))
+    return np.column_stack([score, found])
+
+
+def _by_code(rows: FloatArray, code: IntArray) -> FloatArray:
+    sums = np.zeros((int(code.max()) + 1, rows.shape[1]))
+    np.add.at(sums, code, rows)
+    return sums
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Pooled:
+    """Groups with their judge error pooled; `place` in `slices` of each that has enough labels.
+
+    `variances`, shape (n_slices, n_columns) : of the errors, by the variance pooled over groups.
+    `shrunk` : of each column; None for one in which no label differs from its group.
+    """
+
+    slices: tuple[_Slice, ...]
+    place: Mapping[str, int]
+    variances: FloatArray
+    shrunk: tuple[Shrunk | None, ...]
+    df: float
+
+    def rate(self, name: str, column: int, confidence_level: float) -> Estimate:
+        """Estimate the score or a class share of one group, its error shrunk."""
+        at, shrunk, z = self.place[name], self.shrunk[column], two_sided_z(confidence_level)
+        if shrunk is None:
+            return self.own(name, confidence_level, column)
+        error, se = float(shrunk.values[at]), float(shrunk.reaches[at]) / z
+        return self._limited(at, column, error, se, np.inf, POOLED, confidence_level)
+
+    def own(self, name: str, confidence_level: float, column: int = 0) -> Estimate:
+        """Estimate the score or a class share of one group from its own labels."""
+        if name not in self.place:
+            return not_estimable(UNLABELLED, method=OWN, confidence_level=confidence_level)
+        at = self.place[name]
+        error, se = self.slices[at].error[column], np.sqrt(self.variances[at, column])
+        return self._limited(at, column, float(error), se, self.df, OWN, confidence_level)
+
+    def _limited(
+        self, at: int, column: int, error: float, se: float, df: float, method: str, level: float
+    ) -> Estimate:
+        one, steady = self.slices[at], self.shrunk[column] is None
+        value = min(1.0, max(0.0, float(one.promised[column]) + error))
+        between = float(one.between[column])
+        whole = float(np.sqrt(se**2 + between))
+        if steady:
+            low, high = unanimous_interval(value, one.units, confidence_level=level)
+            reach = two_sided_z(level) * np.sqrt(between)
+            limits = clipped(low - reach, high + reach)
+        elif 0 < value < 1:
+            limits = logit_interval(value, whole, df=df, confidence_level=level)
+        else:
+            limits = exact_limits(value, one.labels, level)
+        return Estimate(
+            value=value, interval=limits, n=one.n_labels, method=method, confidence_level=level,
+            se=None if steady else whole, status=NO_VARIATION if steady else OK,
+        )  # fmt: skip
+
+
+def _pool(groups: Sequence[LabelledGroup], shared: SharedCalibration) -> _Pooled | None:
+    """Pool the judge's errors over groups; None where these are too few, or not of production."""
+    if shared.design != "production":
+        return None
+    made = {group.name: _slice(group) for group in groups if group.labelled.verdicts.size}
+    n_labels = sum(one.units for one in made.values())
+    if len(made) < GROUPS_FOR_POOLING or n_labels < LABELS_FOR_POOLING:
+        return None
+    slices = tuple(made.values())
+    labels = np.array([one.labels for one in slices])
+    spare = np.maximum(0.0, labels - 1)
+    df = float(spare.sum())
+    within = (spare * labels) @ np.array([one.own for one in slices]) / df
+    variances = within / labels[:, None]
+    errors = np.array([one.error for one in slices])
+    return _Pooled(
+        slices=slices,
+        place={name: at for at, name in enumerate(made)},
+        variances=variances,
+        shrunk=tuple(
+            None
+            if within[column] < NO_VARIANCE
+            else shrunk_means(
+                errors[:, column],
+                variances[:, column],
+                df=df,
+                confidence_level=shared.confidence_level,
+            )
+            for column in range(within.size)
+        ),
+        df=df,
+    )
+
+
+def estimate_groups(
+    groups: Sequence[LabelledGroup], shared: SharedCalibration
+) -> tuple[GroupEstimate, ...]:
+    """Estimate the mean score of every group; one with few labels borrows from the others.
+
+    From 50 labels on a group is ``direct``, as in `estimate_group`. Others are ``pooled``:
+    theta_j = mean f_j + mu + B_j (delta_j - mu). f is what verdict and cost of a run promise,
+    max(0, credit - penalty); delta_j the mean of score less f over the labels of group j, with
+    their weights; mu and B_j as in `shrunk_means`. Class shares likewise, divided by their sum. The
+    fewer labels a group has, and the less the groups differ, the more its error is drawn toward
+    that of all. Errors of groups are taken for normal, and groups for independent; all groups with
+    a label are pooled, also direct ones. A group without any is ``not_estimable``.
+
+    With fewer than three labelled groups or 30 labelled tasks, and with a reference set, each is
+    estimated by `estimate_group`.
+
+    Notes
+    -----
+    u_j^2, the variance of delta_j, is the variance pooled within groups over the effective labels
+    of the group; both by task where tasks repeat. The half-width adds z^2 Var(f_j) / N_j (by task)
+    to that of `shrunk_means`; limits are formed on the logit scale. Labels are among the runs, and
+    a judge too lenient to a task has less credit left to give: both make the true variance smaller.
+
+    References
+    ----------
+    Morris (1983), J. Am. Stat. Assoc. 78. https://doi.org/10.1080/01621459.1983.10477920
+    Ghosh and Rao (1994), "Small area estimation: an appraisal", Statist. Sci. 9.
+    https://doi.org/10.1214/ss/1177010647
+
+    Examples
+    --------
+    Four groups of 20 labels; the judge passes 12 of each, of which 2, 2, 2 and 6 failed: errors of
+    -.1, -.1, -.1 and -.3 around -.15. The variance within groups is .12 x 20 / 19, so u^2 = .00632,
+    and that of the four means .03 / 3 = .01: B = 1 - .00632 / .01 = .368 of each distance is kept.
+
+    >>> from calibration.judge_calibration.samples import production_sums_from_counts
+    >>> groups = [
+    ...     LabelledGroup(
+    ...         name=name,
+    ...         labelled=LabelledSample(
+    ...             human=np.eye(2)[[0] * (12 - wrong) + [1] * (8 + wrong)],
+    ...             verdicts=np.repeat([0, 1], [12, 8]),
+    ...         ),
+    ...         production=production_sums_from_counts([600, 400], credit=[1.0, 0.0]),
+    ...     )
+    ...     for name, wrong in [("a", 2), ("b", 2), ("c", 2), ("d", 6)]
+    ... ]
+    >>> shared = SharedCalibration(table=np.eye(2), names=["yes", "no"])
+    >>> [round(found.estimate.value, 3) for found in estimate_groups(groups, shared)]
+    [0.468, 0.468, 0.468, 0.395]
+    """
+    pooled = _pool(groups, shared)
+    if pooled is None:
+        return tuple(estimate_group(group, shared) for group in groups)
+    return tuple(
+        estimate_group(group, shared)
+        if is_direct(group, design=shared.design)
+        else _of_pool(group, pooled, shared.confidence_level)
+        for group in groups
+    )
+
+
+def _of_pool(group: LabelledGroup, pooled: _Pooled, confidence_level: float) -> GroupEstimate:
+    n_labels, at = int(group.labelled.verdicts.size), pooled.place.get(group.name)
+    weight = None
+    if at is None:
+        estimate = not_estimable(UNLABELLED, method=POOLED, confidence_level=confidence_level)
+        shares = (estimate,) * group.production.credit.size
+    else:
+        estimate, *of_classes = (
+            pooled.rate(group.name, column, confidence_level)
+            for column in range(len(pooled.shrunk))
+        )
+        total = sum(share.value or 0.0 for share in of_classes) or 1.0
+        shares = tuple(_divided(share, total) for share in of_classes)
+        weight = 1.0 if pooled.shrunk[0] is None else float(pooled.shrunk[0].kept[at])
+    return GroupEstimate(
+        name=group.name,
+        kind="pooled",
+        estimate=estimate,
+        shares=shares,
+        n_labels=n_labels,
+        n_production=group.production.n,
+        own_weight=weight,
+    )
+
+
+def _divided(share: Estimate, total: float) -> Estimate:
+    low, high = share.interval or (0.0, 1.0)
+    return replace(
+        share,
+        value=(share.value or 0.0) / total,
+        interval=(low / total, min(1.0, high / total)),
+        se=None if share.se is None else share.se / total,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupComparison:
     """The difference of two groups, first less second.
 
-    `kind` : ``direct`` when both are estimated from their own labels. Else both sides are
-    ``synthetic``, and the difference may neither pass nor fail a gate.
+    `kind` : ``pooled``, or ``direct`` when both are estimated from their own labels alone, as the
+    groups themselves. Else both sides are ``synthetic``.
     `sides` : the two estimates, of the same kind.
     `flip_chance` : chance that the true difference has the other sign if the error rates are the
     same in both; None without a standard error and for a direct difference.
@@ -204,11 +481,58 @@ class GroupComparison:
     difference: Estimate
     flip_chance: float | None = None
     flips_at: float | None = None
+    p_value: float | None = None
+    p_holm: float | None = None
 
     @property
     def may_gate(self) -> bool:
         """Whether the difference may pass or fail a gate."""
-        return self.kind == "direct" and self.difference.interval is not None
+        return self.kind != "synthetic" and self.difference.interval is not None
+
+
+def compare_pairs(
+    groups: Sequence[LabelledGroup], pairs: Sequence[tuple[str, str]], shared: SharedCalibration
+) -> tuple[GroupComparison, ...]:
+    """Estimate the differences of pairs of groups, by name; Holm's adjustment is over the pairs.
+
+    Where a side is pooled, both have mean f + delta instead, not shrunk, from their own labels: a
+    judge who favours one group does not hide in the others. Only the variance is pooled over
+    groups; t with its degrees of freedom. Otherwise as `compare_groups`.
+    """
+    named, pooled = {group.name: group for group in groups}, _pool(groups, shared)
+    found = []
+    for names in pairs:
+        first, second = (named[name] for name in names)
+        alone = all(is_direct(group, design=shared.design) for group in (first, second))
+        if pooled is None or alone:
+            found.append(compare_groups(first, second, shared))
+        else:
+            found.append(_own_difference(first, second, pooled, shared.confidence_level))
+    p_values = {at: one.p_value for at, one in enumerate(found) if one.p_value is not None}
+    adjusted = holm(p_values)
+    return tuple(replace(one, p_holm=adjusted.get(at)) for at, one in enumerate(found))
+
+
+def _own_difference(
+    first: LabelledGroup, second: LabelledGroup, pooled: _Pooled, confidence_level: float
+) -> GroupComparison:
+    level = confidence_level
+    sides = (pooled.own(first.name, level), pooled.own(second.name, level))
+    difference = independent_difference(*sides, method=POOLED_DIFFERENCE)
+    if difference.se and difference.value is not None:
+        limits = t_interval(
+            difference.value, difference.se, df=pooled.df, confidence_level=level, lowest=-1.0,
+            highest=1.0,
+        )  # fmt: skip
+        difference = replace(difference, interval=limits, df=pooled.df)
+    return GroupComparison(
+        first=first.name,
+        second=second.name,
+        kind="pooled",
+        sides=sides,
+        difference=difference,
+        p_value=_p_value(difference, pooled.df),
+    )
 
 
 def compare_groups(
@@ -237,12 +561,14 @@ def compare_groups(
     sides = [estimate_group(group, shared) for group in (first, second)]
     if all(side.kind == "direct" for side in sides):
         one, other = sides[0].estimate, sides[1].estimate
+        difference = independent_difference(one, other, method=DIRECT_DIFFERENCE)
         return GroupComparison(
             first=first.name,
             second=second.name,
             kind="direct",
             sides=(one, other),
-            difference=independent_difference(one, other, method=DIRECT_DIFFERENCE),
+            difference=difference,
+            p_value=_p_value(difference, min(one.df or np.inf, other.df or np.inf)),
         )
     one, other = (_synthetic(group, shared)[0] for group in (first, second))
     result = GroupComparison(
@@ -255,6 +581,12 @@ def compare_groups(
     if not (one.ok and other.ok):
         return result
     return _synthetic_difference(result, first, second, shared)
+
+
+def _p_value(difference: Estimate, df: float) -> float | None:
+    if not difference.se or difference.value is None:
+        return None
+    return 2 * t_chance(-abs(difference.value) / difference.se, df)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -310,6 +642,7 @@ def _synthetic_difference(
     return replace(
         compared,
         difference=difference,
+        p_value=_p_value(difference, np.inf),
         flip_chance=normal_chance(-abs(value) / se) if se > 0 else None,
         flips_at=abs(value) / one.reach if one.reach > 0 else None,
     )

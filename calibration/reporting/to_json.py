@@ -587,13 +587,13 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
     ),
     GroupRow: (
         "kind=net.kind net=net.estimate gross=gross.estimate n_labels=net.n_labels "
-        "n_production=net.n_production leniency",
+        "n_production=net.n_production own_weight=net.own_weight leniency",
     ),
     GroupPair: (
         "first=net.first second=net.second kind=net.kind may_gate=net.may_gate net gross "
         "leniency_difference",
     ),
-    GroupComparison: ("*difference sides flip_chance flips_at",),
+    GroupComparison: ("*difference sides p=p_value p_holm flip_chance flips_at",),
     # Success rates
     SuccessRateReport: (
         ("format", lambda of: "asr-report/1", Literal["asr-report/1"]),
@@ -659,7 +659,12 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         ("calibrated", lambda of: False, bool),
         "credit=credit[@classes] restated warnings marks origin fingerprint=origin.fingerprint",
     ),
-    Comparison: ("*asr paired n_pairs",),
+    Comparison: (
+        "*asr paired n_pairs",
+        ("n_first_only", lambda of: of.n_alone[0], int),
+        ("n_second_only", lambda of: of.n_alone[1], int),
+        "paired_only",
+    ),
     _Rated: ("*side *rate",),
     Side: (
         "name n n_tasks taxonomy.version=taxonomy_version "

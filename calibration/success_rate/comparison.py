@@ -63,14 +63,18 @@ MARGIN = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JointUnits:
-    """Units with the features of both sides, and the number of tasks that both have.
+    """Units with the features of both sides.
+
+    `n_pairs`, `n_alone` : tasks that both sides have, and tasks of the first and of the second only
+    (0 unless paired).
 
     Units of one side have zeros in the columns of the other. Tasks of both, of the first only and
     of the second only are strata, each resampled with its own number.
     """
 
     units: Units
-    n_pairs: int
+    n_pairs: int = 0
+    n_alone: tuple[int, int] = (0, 0)
 
 
 def side_by_side(
@@ -84,16 +88,19 @@ def side_by_side(
     if not paired:
         one, other = (units_of(side, rng=rng) for side in (before, after))
         rows = np.arange(one.multiplicity.size), np.arange(other.multiplicity.size)
-        return JointUnits(units=_joined(one, other, rows[0], rows[1] + rows[0].size), n_pairs=0)
+        return JointUnits(units=_joined(one, other, rows[0], rows[1] + rows[0].size))
     (one, ids), (other, other_ids) = task_units(before), task_units(after)
     place = _union_places(ids, other_ids)
     both = np.intersect1d(place[0], place[1], return_indices=True)
     if (one.multiplicity[both[1]] != other.multiplicity[both[2]]).any():
         raise ValueError("tasks of one name must stand for equally many tasks on both sides")
     joined = _joined(one, other, *place)
+    n_pairs = int(one.multiplicity[both[1]].sum())
+    first, second = (int(side.multiplicity.sum()) - n_pairs for side in (one, other))
     return JointUnits(
         units=grouped_at_random(joined, rng, most_tasks(MOST_UNITS)),
-        n_pairs=int(one.multiplicity[both[1]].sum()),
+        n_pairs=n_pairs,
+        n_alone=(first, second),
     )
 
 
@@ -452,6 +459,9 @@ class Comparison:
     """Two Agent Success Rates and their differences, after minus before.
 
     `paired`, `n_pairs` : tasks of both sides were resampled together; how many both have
+    `n_alone` : tasks that only the first and only the second side has, where paired
+    `paired_only` : difference of the Agent Success Rates over the tasks of both; None where not
+        paired, or where no task is alone
     `margin` : of equivalence and of non-inferiority, as a fraction
     `non_inferior` : the one-sided limit excludes a loss of `margin` or more; None without a limit
     `verdict`, `rule` : ``better``, ``worse``, ``equivalent`` or ``inconclusive``, of `after`; the
@@ -465,6 +475,8 @@ class Comparison:
     pass_rate: Difference
     paired: bool
     n_pairs: int
+    n_alone: tuple[int, int]
+    paired_only: Difference | None
     class_changes: tuple[ClassChange, ...]
     margin: float
     non_inferior: bool | None
@@ -539,6 +551,13 @@ def compare_runs(
     asr = difference_of(found, "score")
     one, other = (rate_of_counts(side, rng=rng, **options) for side in (before, after))
     verdict, words = _verdict(asr, one, other, margin, rule)
+    paired_only = None
+    if joint.n_pairs and any(joint.n_alone) and before.task is not None and after.task is not None:
+        both = np.intersect1d(before.task, after.task)
+        first, second = (
+            side.where(np.isin(np.asarray(side.task), both)) for side in (before, after)
+        )
+        paired_only = difference_between(first, second, rng=rng, paired=True, **options)
     return Comparison(
         before=one,
         after=other,
@@ -547,6 +566,8 @@ def compare_runs(
         pass_rate=difference_of(found, share_feature(before.taxonomy.success)),
         paired=joint.n_pairs > 0,
         n_pairs=joint.n_pairs,
+        n_alone=joint.n_alone,
+        paired_only=paired_only,
         class_changes=class_changes(found, before.taxonomy.names),
         margin=margin,
         non_inferior=None if asr.one_sided is None else asr.one_sided[0] > -margin,

@@ -1,4 +1,4 @@
-"""The corrected rate by group: direct where labels allow, else synthetic."""
+"""The corrected rate by group: by its own labels, or with the help of other groups."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -12,8 +12,8 @@ from calibration.analyses.judge.groups import analyse_groups
 from calibration.analyses.success_rate.from_store import report_on_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import InputError
-from calibration.judge_calibration.confusion_inversion import invert
-from calibration.judge_calibration.samples import confusion_from_table, production_sums_from_counts
+from calibration.statistics.contingency import holm
+from calibration.statistics.random_effects import shrunk_means
 from calibration.taxonomy import default_taxonomy
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, drawn_ids, ids, make_world
@@ -58,44 +58,62 @@ def three_agents(new_world: NewWorld, *, judged: bool = True) -> World:
     return made
 
 
-def test_groups_by_model_are_direct_or_synthetic(world: World) -> None:
+def test_groups_by_model_are_direct_or_pooled(world: World) -> None:
     found = analyse_groups(world.store, by="model")
     rows = {row.name: row for row in found.groups}
     assert list(rows) == ["big", "mid", "small"]
     assert {name: row.net.kind for name, row in rows.items()} == {
-        "big": "direct", "mid": "direct", "small": "synthetic",
+        "big": "direct", "mid": "direct", "small": "pooled",
     }  # fmt: skip
     assert sum(row.net.n_labels for row in rows.values()) == N_DRAWN
     assert sum(row.net.n_production for row in rows.values()) == N
-    frame = world.store.trace_frame()
-    small = frame.loc[frame["model"] == "small", "trace_id"]
+    frame = world.store.trace_frame().set_index("trace_id")
     verdicts = world.store.verdict_frame("judge-1").set_index("trace_id")["outcome"]
-    counts = [int((verdicts[small] == name).sum()) for name in OUTCOMES]
-    credit = [default_taxonomy().credit[name] for name in OUTCOMES]
     labels = world.store.label_frame(world.batch_id).set_index("trace_id")["outcome"]
-    table = np.zeros((5, 5))
-    for name in world.drawn:
-        table[OUTCOMES.index(labels[name]), OUTCOMES.index(verdicts[name])] += 1
-    witness = invert(
-        confusion_from_table(table).table, production_sums_from_counts(counts, credit=credit)
-    ).estimate
-    assert rows["small"].net.estimate.value == pytest.approx(witness.value)
-    assert rows["small"].net.estimate.interval == pytest.approx(witness.interval)
-    assert "error rates of all groups" in rows["small"].net.estimate.method
+    credit = default_taxonomy().credit
+    # The judge's error on the labels of each model, and the variance pooled within models.
+    errors = {
+        name: np.array(
+            [
+                credit[labels[trace]] - credit[verdicts[trace]]
+                for trace in world.drawn
+                if frame.loc[trace, "model"] == name
+            ]
+        )
+        for name in rows
+    }
+    df = sum(of.size - 1 for of in errors.values())
+    within = sum((of.size - 1) * of.var(ddof=1) for of in errors.values()) / df
+    shrunk = shrunk_means(
+        np.array([of.mean() for of in errors.values()]),
+        np.array([within / of.size for of in errors.values()]),
+        df=df,
+    )
+    said = [credit[verdicts[trace]] for trace in frame.index[frame["model"] == "small"]]
+    small = rows["small"].net
+    assert small.estimate.value == pytest.approx(np.mean(said) + shrunk.values[2])
+    assert small.own_weight == pytest.approx(shrunk.kept[2])
+    se = np.hypot(shrunk.reaches[2] / 1.959964, np.std(said) / np.sqrt(len(said)))
+    assert small.estimate.se == pytest.approx(se)
+    assert sum(share.value or 0 for share in small.shares) == pytest.approx(1)
 
 
 def test_pairs_are_marked_and_come_with_the_leniency(world: World) -> None:
     found = analyse_groups(world.store, by="model")
     kinds = {(p.net.first, p.net.second): p.net.kind for p in found.pairs}
     assert kinds == {
-        ("big", "mid"): "direct", ("big", "small"): "synthetic", ("mid", "small"): "synthetic",
+        ("big", "mid"): "direct", ("big", "small"): "pooled", ("mid", "small"): "pooled",
     }  # fmt: skip
     gaps = {row.name: row.leniency.estimate.value or 0 for row in found.groups}
+    p_values = {(p.net.first, p.net.second): p.net.p_value or 0 for p in found.pairs}
+    adjusted = holm(p_values)
     for pair in found.pairs:
         # Without ceilings nothing costs: net is gross.
         assert pair.net.difference.value == pytest.approx(pair.gross.difference.value)
         gap = gaps[pair.net.first] - gaps[pair.net.second]
         assert pair.leniency_difference.value == pytest.approx(gap)
+        assert pair.net.p_holm == adjusted[pair.net.first, pair.net.second]
+        assert pair.net.may_gate
     assert found.rates.n_groups == 3
     assert (found.rates.p_value or 0) > 0.01
     # A reference set makes every group synthetic.

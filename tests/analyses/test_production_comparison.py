@@ -10,6 +10,8 @@ from calibration.analyses.success_rate.comparison import ProductionComparison, c
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import InputError
 from calibration.reporting import to_json
+from calibration.reporting.document import text_lines
+from calibration.reporting.sections.success_rate import comparison_document
 from calibration.taxonomy import default_taxonomy
 from tests.analyses.production_files import alike, fork, write
 
@@ -63,7 +65,12 @@ def test_tasks_of_both_files_are_paired_though_none_repeats(tmp_path: Path) -> N
     # A task missing on some runs still pairs the others.
     some = write(tmp_path / "a.csv", [row | {"task_id": row["task_id"] if k else ""}
                                       for k, row in enumerate(tasks("a", 20))])  # fmt: skip
-    assert compare(some, b).found.n_pairs == 39
+    found = compare(some, b)
+    assert (found.found.n_pairs, found.found.n_alone) == (39, (1, 1))
+    lines = "\n".join(text_lines(comparison_document(found)))
+    assert "paired by 39 tasks; 1 only in the first, 1 only in the second" in lines
+    assert "Over the 39 tasks of both alone: +10.3 pp [" in lines
+    assert paired.found.paired_only is None
 
 
 def test_other_weights_are_restated_under_the_default_ones(tmp_path: Path) -> None:

@@ -1,19 +1,22 @@
 """Groups that share one calibration, their differences, and whether the judge errs alike."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special, stats
 
 from calibration.judge_calibration.confusion_inversion import invert
 from calibration.judge_calibration.groups import (
     LabelledGroup,
     SharedCalibration,
     compare_groups,
+    compare_pairs,
     compare_rates,
     estimate_group,
+    estimate_groups,
     is_direct,
 )
 from calibration.judge_calibration.post_stratification import post_stratified
@@ -174,6 +177,103 @@ def test_a_judge_that_is_too_weak_gives_no_synthetic_figure() -> None:
     assert estimate_group(own, weak).estimate.method == "post-stratified residual, logit t"
     empty = compare_groups(binary("a", 0, 0), binary("b", 4, 6), SHARED).difference
     assert empty.status.startswith("not_estimable: no production verdicts")
+
+
+def slices(*wrong: int, n: int = 20, **more: Any) -> list[LabelledGroup]:
+    """Groups of n labels, 12 with verdict 0, of which so many are wrong."""
+    return [
+        LabelledGroup(
+            name=str(number),
+            labelled=LabelledSample(
+                human=np.eye(2)[[0] * (12 - k) + [1] * (n - 12 + k)],
+                verdicts=np.repeat([0, 1], [12, n - 12]),
+                **more,
+            ),
+            production=production_sums_from_counts([600, 400], credit=[1.0, 0.0]),
+        )
+        for number, k in enumerate(wrong)
+    ]
+
+
+def test_slices_that_are_alike_share_one_error_with_a_shorter_interval() -> None:
+    """Errors of -.15 each: nothing of its own is kept, and u^2 / J is what the mean has."""
+    found = estimate_groups(slices(3, 3, 3, 3, 3, 3), SHARED)
+    assert {one.kind for one in found} == {"pooled"}
+    assert [one.own_weight for one in found] == [0.0] * 6
+    assert [one.estimate.value for one in found] == pytest.approx([0.45] * 6)
+    within = 20 / 19 * 0.15 * 0.85
+    reach = stats.t.ppf(0.975, 5) * np.sqrt(within / 20 / 6)
+    se = np.sqrt((reach / stats.norm.ppf(0.975)) ** 2 + 0.24 / 1000)
+    assert found[0].estimate.se == pytest.approx(se)
+    margin = stats.norm.ppf(0.975) * se / (0.45 * 0.55)
+    limits = special.expit(special.logit(0.45) + np.array([-margin, margin]))
+    assert found[0].estimate.interval == pytest.approx(limits)
+    assert [share.value for share in found[0].shares] == pytest.approx([0.45, 0.55])
+    alone = estimate_groups(slices(3, 3), SHARED)
+    assert {one.kind for one in alone} == {"synthetic"}
+
+
+def test_fifty_labels_stay_direct_and_one_label_is_enough_to_borrow() -> None:
+    large, *rest = slices(3, 3, 3, n=60)[:1] + slices(2, 3, 4)
+    few = replace(rest[0], name="few", labelled=rest[0].labelled.where(np.arange(20) < 1))
+    none = replace(rest[0], name="none", labelled=rest[0].labelled.where(np.arange(20) < 0))
+    groups = [replace(large, name="large"), few, none, *rest[1:]]
+    found = {one.name: one for one in estimate_groups(groups, SHARED)}
+    kinds = [one.kind for one in found.values()]
+    assert kinds == ["direct", "pooled", "pooled", "pooled", "pooled"]
+    assert found["large"].estimate == post_stratified(large.labelled, large.production).estimate
+    assert found["few"].estimate.ok
+    assert (found["few"].own_weight or 0) < (found["1"].own_weight or 0) + 1e-12
+    assert found["none"].estimate.status.startswith("not_estimable: no label of its own")
+    pairs = [("large", "few"), ("large", "none"), ("1", "2")]
+    compared = compare_pairs(groups, pairs, SHARED)
+    assert [one.difference.ok for one in compared] == [True, False, True]
+    assert compared[1].p_holm is None
+
+
+def test_weights_and_tasks_enter_through_the_influence_of_the_slice() -> None:
+    """Each label twice, as one task, or with any common weight, says what it says once."""
+    plain = estimate_groups(slices(2, 3, 4, 6), SHARED)
+    twice = [
+        replace(
+            group,
+            labelled=LabelledSample(
+                human=np.repeat(group.labelled.human, 2, axis=0),
+                verdicts=np.repeat(group.labelled.verdicts, 2),
+                weights=np.full(40, 7.0),
+                clusters=np.repeat(np.arange(20), 2),
+            ),
+        )
+        for group in slices(2, 3, 4, 6)
+    ]
+    for one, other in zip(plain, estimate_groups(twice, SHARED), strict=True):
+        assert other.estimate.value == pytest.approx(one.estimate.value)
+        assert other.estimate.interval == pytest.approx(one.estimate.interval)
+
+
+def test_a_judge_without_any_error_has_exact_bounds_in_every_slice() -> None:
+    found = estimate_groups(slices(0, 0, 0), SHARED)
+    assert {one.estimate.value for one in found} == {0.6}
+    low, high = found[0].estimate.interval or (0.0, 0.0)
+    bound, reach = 1 - 0.025 ** (1 / 20), stats.norm.ppf(0.975) * np.sqrt(0.24 / 1000)
+    assert (low, high) == pytest.approx((0.6 * (1 - bound) - reach, 0.6 + 0.4 * bound + reach))
+    (pair,) = compare_pairs(slices(0, 0, 0), [("0", "1")], SHARED)
+    assert pair.difference.interval is not None
+    assert pair.p_holm is None
+
+
+def test_a_difference_of_slices_is_by_their_own_labels() -> None:
+    """Errors of -.1 and -.5 of 20: .4, with the variance pooled over all four."""
+    groups = slices(2, 2, 2, 10)
+    (pair,) = compare_pairs(groups, [("0", "3")], SHARED)
+    within = 20 / 19 * (3 * 0.09 + 0.25) / 4
+    se = np.sqrt(2 * within / 20 + 2 * 0.24 / 1000)
+    assert pair.difference.value == pytest.approx(0.4)
+    reach = stats.t.ppf(0.975, 76) * se
+    assert pair.difference.interval == pytest.approx((0.4 - reach, 0.4 + reach))
+    assert pair.p_value == pair.p_holm == pytest.approx(2 * stats.t.sf(0.4 / se, 76))
+    rates = estimate_groups(groups, SHARED)
+    assert (rates[0].estimate.value or 0) - (rates[3].estimate.value or 0) < 0.4
 
 
 def test_equal_rates_by_hand_and_against_scipy() -> None:

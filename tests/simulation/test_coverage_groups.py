@@ -1,5 +1,7 @@
 """Coverage of differences between groups, direct and synthetic, and of the judge's slopes."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,9 @@ from calibration.judge_calibration.groups import (
     LabelledGroup,
     SharedCalibration,
     compare_groups,
+    compare_pairs,
     estimate_group,
+    estimate_groups,
 )
 from calibration.judge_calibration.samples import LabelledSample
 from tests.simulation.judged import (
@@ -186,6 +190,84 @@ def test_a_synthetic_difference_does_not_cover_when_the_judge_favours_one(judge:
     name = "control: difference of groups, synthetic"
     setting = "judge passes 10 points more of the failed traces of one; must stay below .8"
     tally.give(judge, name, setting, seed=seed, band=(0.0, 0.8))
+
+
+def slices(
+    rng: np.random.Generator,
+    n_groups: int,
+    labels: tuple[int, int],
+    *,
+    errs: float,
+    differ: float,
+    with_cost: bool,
+) -> tuple[list[LabelledGroup], list[float]]:
+    """Return groups of 1,500 traces and their true rates.
+
+    Mixes of classes and the accuracy of the judge, .85, differ: the log of a share by `differ`, the
+    accuracy by `errs` (standard deviations).
+    """
+    groups, truths = [], []
+    for number in range(n_groups):
+        mix = PRODUCTION * np.exp(differ * rng.standard_normal(5))
+        mix /= mix.sum()
+        rates = lenient_judge(float(np.clip(0.85 + errs * rng.standard_normal(), 0.5, 0.98)))
+        own = int(rng.integers(labels[0], labels[1] + 1))
+        labelled = draw_cells(rng, own, mix, rates)
+        production = labelled + draw_cells(rng, 1500 - own, mix, rates)
+        groups.append(group(str(number), labelled, production, with_cost=with_cost))
+        truths.append(truth_of(mix, with_cost=with_cost))
+    return groups, truths
+
+
+SHARED = SharedCalibration(table=np.eye(5), names=NAMES)
+
+
+@pytest.mark.parametrize(
+    ("n_groups", "labels", "errs", "with_cost"),
+    [
+        (6, (20, 33), 0.0, False), (6, (20, 33), 0.08, True), (10, (20, 33), 0.08, False),
+        (3, (20, 33), 0.05, False), (8, (1, 40), 0.08, False), (8, (50, 150), 0.08, True),
+    ],
+)  # fmt: skip
+def test_every_slice_covers(
+    judge: Judge, n_groups: int, labels: tuple[int, int], errs: float, with_cost: bool
+) -> None:
+    seed, repetitions = 20276, 1000
+    rng = np.random.default_rng([seed, n_groups, *labels, round(100 * errs), with_cost])
+    rates = [Tally(0.0) for _ in range(n_groups)]
+    apart = Tally(0.0)
+    for _ in range(repetitions):
+        groups, truths = slices(rng, n_groups, labels, errs=errs, differ=0.3, with_cost=with_cost)
+        for tally, found, truth in zip(rates, estimate_groups(groups, SHARED), truths, strict=True):
+            tally.truth = truth
+            tally.add_sure(found.estimate)
+        (pair,) = compare_pairs(groups, [("0", "1")], SHARED)
+        apart.truth = truths[0] - truths[1]
+        apart.add_sure(pair.difference)
+    whole = Tally(
+        0.0, sum(t.covered for t in rates), n_groups * repetitions, sum(t.widths for t in rates)
+    )
+    setting = (
+        f"{n_groups} groups of {labels[0]} to {labels[1]} labels, judge .85 -+ {errs:g}"
+        f"{costed(with_cost)}"
+    )
+    worst = min(rates, key=lambda tally: tally.covered)
+    whole.give(judge, "rate of a slice", setting, seed=seed, band=(0.935, 1.0))
+    worst.give(judge, "rate of a slice", f"{setting}: worst slice", seed=seed, band=(0.917, 1.0))
+    apart.give(judge, "difference of slices", setting, seed=seed)
+
+
+@pytest.mark.parametrize("n", [25, 60])
+def test_six_equal_agents_rarely_differ(judge: Judge, n: int) -> None:
+    seed, repetitions, tally = 20277, 2000, Tally(0.0)
+    rng = np.random.default_rng([seed, n])
+    pairs = [(str(a), str(b)) for a, b in combinations(range(6), 2)]
+    for _ in range(repetitions):
+        groups, _ = slices(rng, 6, (n, n), errs=0.0, differ=0.0, with_cost=False)
+        found = compare_pairs(groups, pairs, SHARED)
+        tally.count(any(one.p_holm is not None and one.p_holm < 0.05 for one in found))
+    setting = f"six equal agents of {n} labels: some difference below .05 (Holm)"
+    tally.give(judge, "difference of slices, false", setting, seed=seed, band=(0.0, 0.05))
 
 
 @pytest.mark.parametrize(("n", "slope"), [(60, 0.0), (200, 0.05)])

@@ -67,6 +67,14 @@ def test_tasks_of_one_side_only_stay_in_and_without_a_common_one_there_are_no_pa
     found = compare(by_task(one), by_task(other, 10), paired=True)
     assert (found.n_pairs, found.asr.estimate.n) == (30, 50)
     assert found.asr.estimate.value == pytest.approx(30 / 40 - 25 / 40)
+    assert found.n_alone == (10, 10)
+    # Tasks 10 to 39 are on both sides: 15 of 30 succeed first and all of them then.
+    alone = compare(by_task(one[10:], 10), by_task(other[:30], 10), paired=True)
+    assert alone.paired_only is None
+    assert found.paired_only is not None
+    assert found.paired_only.estimate.value == pytest.approx(0.5)
+    assert found.paired_only.estimate.n == 30
+    assert found.paired_only.estimate.se == pytest.approx(alone.asr.estimate.se)
     apart, paired = (compare(by_task(one), by_task(other, 100), paired=p) for p in (False, True))
     assert (paired.paired, paired.n_pairs) == (False, 0)
     assert paired.asr.estimate.se == pytest.approx(apart.asr.estimate.se)

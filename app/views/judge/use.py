@@ -12,7 +12,7 @@ from calibration.analyses.evidence.data import BY
 from calibration.analyses.judge.diagnostics import in_group
 from calibration.analyses.judge.groups import GroupPair, GroupRates
 from calibration.reporting.document import notes, percent
-from calibration.reporting.sections.judge import errs_alike
+from calibration.reporting.sections.judge import BORROWED, adjusted_p, errs_alike
 from calibration.statistics.estimate import Estimate
 from calibration.store import Store
 
@@ -23,6 +23,11 @@ FOR_ALL = ("workflow", "week")
 
 LISTED = ("agent", "workflow")
 LONGEST = 60
+FROM = {
+    "direct": "own labels",
+    "pooled": "own labels and those of all",
+    "synthetic": "common error rates",
+}
 
 
 def chosen(store: Store, found: Found) -> GroupRates | None:
@@ -47,9 +52,7 @@ def table(found: Found, groups: GroupRates) -> Table:
         cells=pd.DataFrame(
             {
                 groups.by: [_short(of.name) for of in rows],
-                "from": [
-                    "own labels" if of.net.kind == "direct" else "common error rates" for of in rows
-                ],
+                "from": [FROM[of.net.kind] for of in rows],
                 "labels": [of.net.n_labels for of in rows],
                 "judged": [of.net.n_production for of in rows],
                 "net of cost": [figure(of.net.estimate) for of in rows],
@@ -77,14 +80,16 @@ def _groups(groups: GroupRates, rates: Table) -> None:
     # Why the others have none stands below the table.
     known = [of for of in groups.groups if of.net.estimate.ok]
     rows = [(_short(of.name), of.net.estimate) for of in known]
-    synthetic = [_short(of.name) for of in known if of.net.kind == "synthetic"]
+    kinds = {of.net.kind for of in known}
     interval_chart(
-        rows, title=f"Agent success rate by {groups.by}, net of cost", hollow=synthetic,
-        figures=True,
+        rows, title=f"Agent success rate by {groups.by}, net of cost",
+        hollow=[_short(of.name) for of in known if of.net.kind != "direct"], figures=True,
     )  # fmt: skip
     alike = errs_alike(groups.rates)
     st.text(f"{alike[0].upper()}{alike[1:]}.")
-    if synthetic:
+    if "pooled" in kinds:
+        st.text(f"Hollow: {BORROWED}.")
+    if "synthetic" in kinds:
         st.text(
             "Hollow: synthetic, fewer than 50 labels of its own. The judge is taken to err there "
             "as in all groups. A synthetic rate, and any difference with one, cannot gate."
@@ -111,25 +116,34 @@ def _classes(found: Found) -> None:
 def _differences(groups: GroupRates) -> None:
     st.markdown("#### Differences, net of cost")
     pairs = groups.pairs
+    flips = {
+        "wrong sign": [percent(of.net.flip_chance) for of in pairs],
+        "turns at": [percent(of.net.flips_at) for of in pairs],
+    }
     st.dataframe(
         pd.DataFrame(
             {
                 "difference": [_both(of) for of in pairs],
                 "net of cost": [figure(of.net.difference) for of in pairs],
+                "adjusted p": [adjusted_p(of.net) for of in pairs],
                 "may gate": ["yes" if of.net.may_gate else "cannot gate" for of in pairs],
-                "wrong sign": [percent(of.net.flip_chance) for of in pairs],
-                "turns at": [percent(of.net.flips_at) for of in pairs],
+                **(flips if any(of.net.kind == "synthetic" for of in pairs) else {}),
                 "judge more lenient by": [figure(of.leniency_difference) for of in pairs],
             }
         ),
         hide_index=True, alt=f"Differences between every two by {groups.by}",
     )  # fmt: skip
     _explained([("difference", of.net.difference) for of in pairs])
-    st.caption(
-        "Each interval is for one pair. Wrong sign: chance of it if the judge errs alike in both. "
-        "Turns at: share of one side's traces that the judge would have to pass beyond what it "
-        "would pass of the other's, for the ranking to turn around."
-    )
+    text = "Each interval is for one pair; the p-value is adjusted for all pairs (Holm)."
+    if any(of.net.kind == "pooled" for of in pairs):
+        text += " Both sides are rated by their own labels alone."
+    if any(of.net.kind == "synthetic" for of in pairs):
+        text += (
+            " Wrong sign: chance of it if the judge errs alike in both. Turns at: share of one "
+            "side's traces that the judge would have to pass beyond what it would pass of the "
+            "other's, for the ranking to turn around."
+        )
+    st.caption(text)
 
 
 def _both(pair: GroupPair) -> str:

@@ -1,5 +1,6 @@
-"""The corrected rate by agent, workflow, model or week: direct, or synthetic with few labels."""
+"""The corrected rate by agent, workflow, model or week; few labels borrow from other groups."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 
@@ -23,9 +24,9 @@ from calibration.judge_calibration.groups import (
     LabelledGroup,
     RatesTest,
     SharedCalibration,
-    compare_groups,
+    compare_pairs,
     compare_rates,
-    estimate_group,
+    estimate_groups,
 )
 from calibration.judge_calibration.samples import (
     Design,
@@ -72,7 +73,7 @@ class GroupRates:
 
     `groups` are sorted by size, weeks by time. `rates` tests equal error rates of the judge, given
     the human class, in groups with labels. `pairs` are those of the ten largest groups, or each
-    week with the week before; each interval is for one pair, not simultaneous.
+    week with the week before; each interval is for one pair, p-values are adjusted for all (Holm).
     """
 
     provenance: Provenance
@@ -117,12 +118,11 @@ def group_rows(
     by: str,
     within: NDArray[np.bool_] | None = None,
 ) -> tuple[GroupRow, ...]:
-    """Estimate the rate of each group, with one calibration for all: the only rate of a group.
+    """Estimate the rate of each group as `estimate_groups`: the only rate of a group.
 
-    A rate is direct if the group has enough labels, otherwise it uses the error rates of all
-    groups; `data` hold all groups even if one is wanted. Open disagreements among the humans make
-    every rate provisional. With `within`, only these traces are divided into groups; error rates
-    remain those of all. Raises CalibrationError if no trace has a group.
+    `data` hold all groups even if one is wanted. Open disagreements among the humans make every
+    rate provisional. With `within`, the groups of these traces are returned; the judge's error is
+    pooled over them and those of the other traces. Raises CalibrationError if no trace has a group.
     """
     return _rows(_Groups(data, options, by, within))
 
@@ -147,13 +147,16 @@ def group_rates(data: CalibrationData, options: CalibrationOptions, *, by: str) 
         ),
         pairs=tuple(
             GroupPair(
-                net=groups.two(first, second, net=True),
-                gross=groups.two(first, second, net=False),
+                net=net,
+                gross=gross,
                 leniency_difference=independent_difference(
-                    leniency[first], leniency[second], method=GAP_DIFFERENCE, furthest=2.0
+                    leniency[net.first],
+                    leniency[net.second],
+                    method=GAP_DIFFERENCE,
+                    furthest=2.0,
                 ),
             )
-            for first, second in _pairs([row.name for row in rows], by)
+            for net, gross in groups.compared(_pairs([row.name for row in rows], by))
         ),
         seed=options.seed,
         fingerprint=data.fingerprint(
@@ -169,11 +172,12 @@ def group_rates(data: CalibrationData, options: CalibrationOptions, *, by: str) 
 def _rows(groups: "_Groups") -> tuple[GroupRow, ...]:
     data, of_label = groups.data, groups.of_trace[groups.data.at]
     inside = groups.inside[data.at]
+    net, gross = groups.estimates(net=True), groups.estimates(net=False)
     return tuple(
         GroupRow(
             name=name,
-            net=groups.one(name, net=True),
-            gross=groups.one(name, net=False),
+            net=net[name],
+            gross=gross[name],
             leniency=leniency_of(
                 data, groups.sample, (of_label == name) & inside, NO_LABELS, groups.confidence_level
             ),
@@ -183,7 +187,7 @@ def _rows(groups: "_Groups") -> tuple[GroupRow, ...]:
 
 
 class _Groups:
-    """The traces of each group, and estimates with the error rates of all groups."""
+    """The traces of each group, and estimates that borrow from all groups."""
 
     def __init__(
         self,
@@ -200,7 +204,6 @@ class _Groups:
         self.sample = sample = data.sample(options.design)
         self.confidence_level = options.confidence_level
         self.counted = data.production(options.design)
-        self._made: dict[tuple[str, bool], LabelledGroup] = {}
         self.shared = SharedCalibration(
             table=confusion(
                 sample.human,
@@ -214,14 +217,19 @@ class _Groups:
             confidence_level=options.confidence_level,
         )
 
-    def _group(self, name: str, *, net: bool) -> LabelledGroup:
-        """Return the traces of a group in the form of the estimators."""
-        if (name, net) not in self._made:
-            self._made[name, net] = self._make(name, net)
-        return self._made[name, net]
+        self._made = {net: tuple(self._groups(net)) for net in (True, False)}
 
-    def _make(self, name: str, net: bool) -> LabelledGroup:
-        data, of = self.data, (self.of_trace == name) & self.inside
+    def _groups(self, net: bool) -> Iterator[LabelledGroup]:
+        """Yield the groups inside, then the groups of the traces outside, to borrow from."""
+        for inside in (True, False):
+            rows = self.inside == inside
+            for name in _in_order(self.of_trace[rows], self.by):
+                of = (self.of_trace == name) & rows
+                # No name has a NUL: a group outside keeps apart from one of the same name inside.
+                yield self._make(name if inside else f"{name}\0", of, net)
+
+    def _make(self, name: str, of: NDArray[np.bool_], net: bool) -> LabelledGroup:
+        data = self.data
         counted, labelled = of & self.counted, self.sample.where(of[data.at])
         return LabelledGroup(
             name=name,
@@ -235,20 +243,27 @@ class _Groups:
             ),
         )
 
-    def one(self, name: str, *, net: bool) -> GroupEstimate:
-        """Estimate the rate and the class shares of one group."""
-        found = estimate_group(self._group(name, net=net), self.shared)
-        return replace(
-            found,
-            estimate=self._provisional(found.estimate),
-            shares=tuple(map(self._provisional, found.shares)),
-        )
+    def estimates(self, *, net: bool) -> dict[str, GroupEstimate]:
+        """Estimate the rate and the class shares of each group."""
+        return {
+            found.name: replace(
+                found,
+                estimate=self._provisional(found.estimate),
+                shares=tuple(map(self._provisional, found.shares)),
+            )
+            for found in estimate_groups(self._made[net], self.shared)
+        }
 
-    def two(self, first: str, second: str, *, net: bool) -> GroupComparison:
-        """Compare two groups."""
-        sides = self._group(first, net=net), self._group(second, net=net)
-        found = compare_groups(*sides, self.shared)
-        return replace(found, difference=self._provisional(found.difference))
+    def compared(
+        self, pairs: list[tuple[str, str]]
+    ) -> Iterator[tuple[GroupComparison, GroupComparison]]:
+        """Compare pairs of groups, with cost and without."""
+        both = (compare_pairs(self._made[net], pairs, self.shared) for net in (True, False))
+        for sides in zip(*both, strict=True):
+            net, gross = (
+                replace(found, difference=self._provisional(found.difference)) for found in sides
+            )
+            yield net, gross
 
     def _provisional(self, found: Estimate) -> Estimate:
         n = self.data.open_disagreements

@@ -59,7 +59,7 @@ from calibration.analyses.success_rate.report import (
     other_tables,
 )
 from calibration.errors import CalibrationError, InputError
-from calibration.judge_calibration.groups import SYNTHETIC, Kind
+from calibration.judge_calibration.groups import POOLED, SYNTHETIC, Kind
 from calibration.judge_calibration.samples import (
     HEADLINE,
     HEADLINES,
@@ -90,7 +90,7 @@ class StoreRates:
     """The rates of a batch with their data.
 
     `runs` are the labelled traces, `whole` those of all workflows in the window. `raw` and `judge`
-    are None without verdicts. `kind`: one workflow is rated by its own labels or the error rates of
+    are None without verdicts. `kind`: one workflow is rated by its own labels or with the help of
     all.
     """
 
@@ -618,7 +618,7 @@ def _target(rates: StoreRates) -> str:
 
 def two_source(rates: StoreRates) -> Estimate | None:
     """Return the check of the headline by bootstrapping both sources; None without a judge."""
-    if rates.judge is None or rates.kind == "synthetic":
+    if rates.judge is None or rates.kind != "direct":
         return None
     made = rates.judge.calibration.estimates.get("bootstrap")
     return None if made is None else made.net
@@ -795,6 +795,7 @@ def group_notes(rates: StoreRates, groups: Sequence[RateGroup], by: str) -> Iter
     """Yield the workflows or models that are not rated by their own labels with the judge."""
     known = [group for group in groups if rates.calibrated and group.asr.ok]
     for why, kept in (
+        ("fewer than 50 labels of their own, so the judge's error is drawn toward all", POOLED),
         ("fewer than 50 labels of their own, so the judge is taken to err as in all", SYNTHETIC),
         ("human labels alone, for no corrected rate is estimable", HUMAN),
     ):
@@ -823,7 +824,7 @@ def _used(rates: StoreRates) -> tuple[str, ...]:
 
 def warnings(rates: StoreRates, two_source: Estimate | None) -> Iterator[str]:
     """Yield the refusals and warnings of the headline estimator and its check."""
-    if rates.kind == "synthetic" and not rates.corrected.ok:
+    if rates.kind != "direct" and not rates.corrected.ok:
         yield f"Refused ({rates.options.workflow}): {rates.corrected.status}."
     elif rates.judge is not None and rates.kind == "direct":
         calibration = rates.judge.calibration

@@ -11,7 +11,7 @@ from calibration.analyses.judge.groups import GroupPair, GroupRates
 from calibration.analyses.judge.report import DIAGNOSTICS, DRIFT, GROUPS, JudgeReport
 from calibration.judge_calibration.bias import NodeQuality, OrdinalAgreement, Retest
 from calibration.judge_calibration.calibrate import Calibration
-from calibration.judge_calibration.groups import RatesTest
+from calibration.judge_calibration.groups import GroupComparison, RatesTest
 from calibration.judge_calibration.post_stratification import IfSkipped
 from calibration.judge_calibration.reviewer_error import NoiseCeiling, TwoPhase
 from calibration.judge_calibration.samples import HEADLINE, Composition, Notice
@@ -79,6 +79,11 @@ SYNTHETIC = {
     "production": "fewer than 50 own labels",
     "reference": "labels of a reference set say nothing of one group alone",
 }
+
+BORROWED = (
+    "fewer than 50 labels of its own: the judge's error there is drawn toward that of all groups"
+)
+FLIPS = ("wrong sign", "turns at")
 
 ELSEWHERE = (
     "For other tasks, other periods or another version of the judge: not without labels of theirs."
@@ -781,11 +786,13 @@ def _drift(result: JudgeDrift) -> Section:
 
 
 def _groups(result: GroupRates) -> Section:
-    """Return the corrected rate of each group and the differences; `~` marks a synthetic one."""
+    """Return the corrected rate of each group and the differences; `~` marks a borrowed error."""
     rows = result.groups[:DISAGREEMENTS_SHOWN]
     remarks = list(notes((Name(row.name), row.net.estimate) for row in rows))
     if len(result.groups) > len(rows):
         remarks.append(f"and {len(result.groups) - len(rows):,} more, all of them in --json")
+    if any(row.net.kind == "pooled" for row in rows):
+        remarks.append(f"~ {BORROWED}")
     if any(row.net.kind == "synthetic" for row in rows):
         remarks.append(
             f"~ synthetic, taking the judge to err as in all groups: {SYNTHETIC[result.design]}"
@@ -796,7 +803,7 @@ def _groups(result: GroupRates) -> Section:
         (result.by, "labels", "judged", "net of cost", "gross", "judge lenient by"),
         [
             (
-                Name(row.name + " ~" * (row.net.kind == "synthetic")), f"{row.net.n_labels:,}",
+                Name(row.name + " ~" * (row.net.kind != "direct")), f"{row.net.n_labels:,}",
                 f"{row.net.n_production:,}", figure(row.net.estimate), figure(row.gross.estimate),
                 figure(row.leniency.estimate),
             )
@@ -807,6 +814,11 @@ def _groups(result: GroupRates) -> Section:
     return Section(
         title=f"Agent success rate by {result.by}", blocks=(rates, *_pairs(result.pairs))
     )
+
+
+def adjusted_p(compared: GroupComparison) -> str:
+    """Return the adjusted p-value of a difference."""
+    return "-" if compared.p_holm is None else p_value_text(compared.p_holm)
 
 
 def errs_alike(rates: RatesTest) -> str:
@@ -829,7 +841,10 @@ def _pairs(pairs: Sequence[GroupPair]) -> Iterator[Block]:
     remarks = list(notes((_both(pair), pair.net.difference) for pair in known))
     if len(known) < len(pairs):
         remarks.append(f"{len(pairs) - len(known)} more pairs have a side without a rate")
-    if any(pair.net.kind == "synthetic" for pair in known):
+    synthetic = any(pair.net.kind == "synthetic" for pair in known)
+    if any(pair.net.kind == "pooled" for pair in known):
+        remarks.append("first and second here are rates by their own labels alone")
+    if synthetic:
         remarks += [
             "~ synthetic, both sides with the error rates of all groups: gates nothing",
             "wrong sign: chance of it if the judge errs alike in both",
@@ -837,13 +852,17 @@ def _pairs(pairs: Sequence[GroupPair]) -> Iterator[Block]:
             "it would pass of the other's, for the ranking to turn around",
         ]
     yield table_of(
-        "Differences, net of cost (each interval is for one pair)",
-        ("", "first", "second", "difference", "wrong sign", "turns at", "judge more lenient by"),
+        "Differences, net of cost (each interval is for one pair; p adjusted for all, Holm)",
+        (
+            "", "first", "second", "difference", "adjusted p", *(FLIPS if synthetic else ()),
+            "judge more lenient by",
+        ),
         [
             (
                 _both(pair), *(_of_side(side) for side in pair.net.sides),
-                figure(pair.net.difference), percent(pair.net.flip_chance),
-                percent(pair.net.flips_at), figure(pair.leniency_difference),
+                figure(pair.net.difference), adjusted_p(pair.net),
+                *((percent(pair.net.flip_chance), percent(pair.net.flips_at)) if synthetic else ()),
+                figure(pair.leniency_difference),
             )
             for pair in known
         ],

@@ -38,7 +38,7 @@ from calibration.reporting.document import (
     usd,
 )
 from calibration.statistics.estimate import OK, Estimate
-from calibration.success_rate.comparison import ClassChange, Difference
+from calibration.success_rate.comparison import ClassChange, Comparison, Difference
 from calibration.success_rate.pass_at_k import ADVISE_BAYESIAN, PassAtK
 from calibration.success_rate.trend import (
     CUSUM_LIMIT,
@@ -999,15 +999,25 @@ def _headline(result: "ProductionComparison") -> Headline:
     words = points(asr).removesuffix(" +")
     value, bracket, limits = words.partition(" [")
     half = asr.estimate.half_width
-    paired = f"paired by {result.found.n_pairs:,} tasks" if result.found.paired else "not paired"
     return Headline(
         name=made.name,
         value=value,
         limits=f"[{limits}" if bracket else "",
         half_width="" if half is None else f"± {100 * half:.1f} pp",
         kind=f"{result.found.verdict}; outcomes taken as given, not calibrated",
-        how=f"{made.how}, {paired}",
+        how=f"{made.how}, {_paired(result.found)}",
     )
+
+
+def _paired(found: Comparison) -> str:
+    """Return by how many tasks two sides are paired, and how many only one of them has."""
+    if not found.paired:
+        return "not paired"
+    first, second = found.n_alone
+    alone = (
+        f"; {first:,} only in the first, {second:,} only in the second" if first + second else ""
+    )
+    return f"paired by {found.n_pairs:,} tasks{alone}"
 
 
 def _compared_rates(result: "ProductionComparison") -> Iterator[Block]:
@@ -1025,6 +1035,10 @@ def _compared_rates(result: "ProductionComparison") -> Iterator[Block]:
     ]
     yield rate_table("First and second", "rate", named)
     yield Words(text=asr_change(found.before.asr, found.after.asr, found.asr))
+    if found.paired_only is not None:
+        yield Words(
+            text=f"Over the {found.n_pairs:,} tasks of both alone: {points(found.paired_only)}."
+        )
     if found.non_inferior is not None:
         yield Words(
             text=(
