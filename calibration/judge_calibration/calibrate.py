@@ -298,7 +298,8 @@ class Case:
         """Return the mean of the labels alone."""
         these = self.settings.estimand == "these_runs"
         population = self.production.n if these else None
-        return human_only(scores, population=population, **self.sampled)
+        strata = self.labelled.strata
+        return human_only(scores, strata=strata, population=population, **self.sampled)
 
     @property
     def unscored(self) -> bool:

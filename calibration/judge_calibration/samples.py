@@ -500,6 +500,8 @@ class LabelledSample:
         Class shares before adjudication, of a reviewer or of the mixture of reviewers.
     overlap : bool array, shape (n,), optional
         Traces with two labels.
+    strata : array, shape (n,), optional
+        Stratum that each trace was drawn from at random, where inclusion probabilities differ.
     """
 
     human: FloatArray
@@ -509,11 +511,14 @@ class LabelledSample:
     clusters: NDArray[np.generic] | None = None
     first_human: FloatArray | None = None
     overlap: BoolArray | None = None
+    strata: NDArray[np.generic] | None = None
 
     def where(self, rows: BoolArray) -> "LabelledSample":
-        """Return the sample of some of the traces."""
+        """Return the sample of some of the traces: within strata their number is random."""
         columns = {of.name: getattr(self, of.name) for of in fields(self)}
         given = {name: values[rows] for name, values in columns.items() if values is not None}
+        if not rows.all():
+            given["strata"] = None
         return replace(self, **given)
 
     def scores(self, credit: FloatArray, *, net: bool = True) -> FloatArray:

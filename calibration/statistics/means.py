@@ -27,11 +27,13 @@ from calibration.statistics.intervals import (
     MINIMUM_UNITS,
     NO_VARIANCE,
     NO_VARIATION,
+    clipped,
     exact_limits,
     logit_interval,
     t_chance,
     t_interval,
     two_sided_t,
+    two_sided_z,
     unanimous_interval,
 )
 
@@ -212,12 +214,23 @@ def _shrunk(n: int, freedom: float, confidence_level: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HajekMean:
-    """A weighted mean with its linearised variance; `units` counts clusters, else values."""
+    """A weighted mean with its linearised variance; `units` counts clusters, else values.
+
+    `freedom` : degrees of freedom of the variance; None: units - 1.
+    `between` : part of the variance that stratum means have over the population.
+    """
 
     value: float
     variance: float
     units: int
     clustered: bool
+    freedom: float | None = None
+    between: float = 0.0
+
+    @property
+    def df(self) -> float:
+        """Degrees of freedom of the variance."""
+        return self.units - 1.0 if self.freedom is None else self.freedom
 
     @property
     def se(self) -> float:
@@ -259,25 +272,85 @@ def hajek_mean(
     return HajekMean(value=value, variance=variance, units=units, clustered=index is not None)
 
 
+def stratified_mean(
+    values: FloatArray,
+    *,
+    weights: FloatArray,
+    strata: NDArray[np.generic],
+    these_runs: bool = False,
+) -> HajekMean:
+    """Return the weighted mean of values drawn at random within strata.
+
+    Variance: sum of M_h^2 (own_h + V / n_h^2) over the strata, as for verdicts in
+    `post_stratified`, with M_h = W_h / W their shares of the weights, own_h the variance of a
+    stratum mean and V the variance pooled within strata, a floor; and the variance of the stratum
+    means over the population, sum of W_h (mean_h - mean)^2 / W^2. With `these_runs` the population
+    itself is meant: the part of a stratum is 1 - n_h / W_h of that, and nothing is added. df are
+    Satterthwaite's. `weights` are inverse inclusion probabilities.
+
+    References
+    ----------
+    Cochran (1977), Sampling Techniques, 3rd ed., section 5.3: stratified means.
+
+    Examples
+    --------
+    Two strata of 2 drawn from 10 and 30, with means .5 and 0; own is .125 and 0, V = .25:
+    .25^2 (.125 + .25 / 4) + .75^2 x .25 / 4, and (10 x .375^2 + 30 x .125^2) / 40^2.
+
+    >>> found = stratified_mean(
+    ...     np.array([0.0, 1.0, 0.0, 0.0]), weights=np.array([5.0, 5.0, 15.0, 15.0]),
+    ...     strata=np.array([1, 1, 2, 2]),
+    ... )
+    >>> found.value, found.variance, found.df
+    (0.125, 0.048047, 1.6)
+    """
+    stratum = np.unique(strata, return_inverse=True)[1].ravel()
+    mass = np.bincount(stratum, weights=weights)
+    labels = mass**2 / np.bincount(stratum, weights=weights**2)
+    means = np.bincount(stratum, weights=weights * values) / mass
+    share = mass / mass.sum()
+    value = float(share @ means)
+    own = np.bincount(stratum, weights=(weights * (values - means[stratum])) ** 2) / mass**2
+    pooled = float(labels**2 @ own) / max(1.0, float(labels.sum()) - labels.size)
+    parts = share**2 * (own + pooled / labels**2)
+    between = float(share @ (means - value) ** 2 / mass.sum())
+    if these_runs:
+        between = 0.0
+        parts = parts * np.maximum(0.0, 1 - np.bincount(stratum) / mass)
+    squares = float((parts**2 / np.maximum(1.0, labels - 1)).sum())
+    whole = float(parts.sum())
+    return HajekMean(
+        value=value,
+        variance=whole + between,
+        units=values.size,
+        clustered=False,
+        freedom=whole**2 / squares if squares > 0 else 1.0,
+        between=between,
+    )
+
+
 def human_only(
     scores: FloatArray,
     *,
     weights: FloatArray | None = None,
     clusters: NDArray[np.generic] | None = None,
+    strata: NDArray[np.generic] | None = None,
     population: int | None = None,
     confidence_level: float = 0.95,
 ) -> Estimate:
     """Estimate ASR from the labelled traces alone, without the judge.
 
     The labels must be a probability sample of production. The interval is on the logit scale, t
-    with n - 1 (or clusters - 1) df. If all scores are equal it is the exact bound and the status
-    says so. No interval from fewer than 5 tasks that repeat.
+    with n - 1 (or clusters - 1) df. If no score varies (within the strata) it is the exact bound
+    and the status says so. No interval from fewer than 5 tasks that repeat.
 
     Parameters
     ----------
     scores : float array, shape (n,)
         Score of each labelled trace in [0, 1], with its own cost.
     weights, clusters : array, shape (n,), optional
+    strata : array, shape (n,), optional
+        Strata of a draw with unequal `weights`, see `stratified_mean`; not read where tasks repeat.
     population : int, optional
         Number of runs that the traces were drawn from, one by one, where the mean of these runs is
         asked and not that of runs like them: the variance is 1 - n / population of that, and tasks
@@ -298,23 +371,30 @@ def human_only(
     if n < 2:
         why = f"{n} labelled traces: at least two are needed"
         return not_estimable(why, method=method, n=n, confidence_level=confidence_level)
-    mean = hajek_mean(array, weights=weights, clusters=None if population else clusters)
-    if population is not None:
-        mean = replace(mean, variance=mean.variance * max(0.0, 1 - n / population))
+    tasks = None if population else cluster_indices(clusters, n)
+    if strata is not None and weights is not None and tasks is None:
+        method = f"{HUMAN}, stratified logit t"
+        mean = stratified_mean(
+            array, weights=weights, strata=strata, these_runs=population is not None
+        )
+    else:
+        mean = hajek_mean(array, weights=weights, clusters=tasks)
+        if population is not None:
+            mean = replace(mean, variance=mean.variance * max(0.0, 1 - n / population))
     se: float | None = None
     interval: tuple[float, float] | None = None
     if mean.clustered:
         method = f"{HUMAN}, cluster-linearised logit t"
     if mean.clustered and mean.units < MINIMUM_UNITS:
         status = f"no interval: {mean.units} tasks, at least {MINIMUM_UNITS} are needed"
-    elif mean.variance < NO_VARIANCE:
+    elif mean.variance - mean.between < NO_VARIANCE:
         status, method = NO_VARIATION, f"{HUMAN}, exact bound"
-        interval = unanimous_interval(mean.value, mean.units, confidence_level=confidence_level)
+        reach = two_sided_z(confidence_level) * sqrt(mean.between)
+        low, high = unanimous_interval(mean.value, mean.units, confidence_level=confidence_level)
+        interval = clipped(low - reach, high + reach)
     else:
         status, se = OK, mean.se
-        interval = logit_interval(
-            mean.value, se, df=mean.units - 1, confidence_level=confidence_level
-        )
+        interval = logit_interval(mean.value, se, df=mean.df, confidence_level=confidence_level)
     return Estimate(
         value=mean.value,
         interval=interval,
@@ -323,7 +403,7 @@ def human_only(
         confidence_level=confidence_level,
         status=status,
         se=se,
-        df=None if se is None else mean.units - 1.0,
+        df=None if se is None else mean.df,
     )
 
 

@@ -118,7 +118,10 @@ def test_weights_are_those_of_the_labelled_traces(judged: World) -> None:
     assert rates.human.asr.value == by_hand
     assert rates.human.class_shares[4].value == pytest.approx(1 - (rates.human.asr.value or 0))
     judge = analyse_judge(judged.store, batch.batch_id).calibration
-    assert judge.estimates["human_only"].net.value == by_hand
+    human = judge.estimates["human_only"].net
+    assert human.value == by_hand
+    assert human.method == "human labels only, stratified logit t"
+    assert (human.interval, human.df) == (rates.human.asr.interval, rates.human.asr.df)
     assert succeeded.mean() < (rates.human.asr.value or 0) - 0.05
     assert rates.corrected.value == pytest.approx(335 / N, abs=0.08)
 

@@ -155,6 +155,33 @@ def test_these_runs_by_hand() -> None:
     assert every.interval == pytest.approx((0.5, 0.5))
 
 
+def test_human_labels_of_a_draw_within_verdicts_are_post_stratified() -> None:
+    """Ten of 80 and ten of 20: the strata of the draw are those of the rate."""
+    scores, weights = np.array(TENS), np.repeat([8.0, 2.0], 10)
+    labels, production = scored(TENS, BOTH, weights=weights), counted([80, 20])
+    of_rates = (
+        post_stratified(labels, production).estimate,
+        post_stratified(labels, production, estimand="these_runs").estimate,
+    )
+    for of_rate, population in zip(of_rates, (None, 100), strict=True):
+        found = human_only(scores, weights=weights, strata=BOTH, population=population)
+        assert (found.value, found.se, found.df) == pytest.approx(
+            (of_rate.value, of_rate.se, of_rate.df)
+        )
+        assert found.method == "human labels only, stratified logit t"
+    unknown = human_only(scores, weights=weights)
+    assert (unknown.se or 0) > (of_rates[0].se or 1)
+
+
+def test_labels_that_do_not_vary_within_the_strata_of_a_draw_have_the_exact_bound() -> None:
+    """Value .8; 1 - .025^(1/20) of .2 and .8 more, and 1.96 sqrt(.8 x .2 / 100) of production."""
+    weights = np.repeat([8.0, 2.0], 10)
+    found = human_only(np.repeat([1.0, 0.0], 10), weights=weights, strata=BOTH)
+    share, reach = 1 - 0.025 ** (1 / 20), 1.959964 * 0.04
+    assert found.status == "no variation seen"
+    assert found.interval == pytest.approx((0.8 * (1 - share) - reach, 0.8 + 0.2 * share + reach))
+
+
 def test_verdict_without_labels_joins_the_nearest() -> None:
     """Verdict 1 has production but no labels; its credit .4 is nearer to 0 than to 1.
 

@@ -46,7 +46,8 @@ def test_weighted_estimates_of_a_neyman_draw_cover(judge: Judge, accuracy: float
     rng = np.random.default_rng([SEED, n, round(100 * accuracy)])
     bands = {
         "weighted post-stratified": (0.935, 0.975),
-        "weighted human only": (0.935, 1.0),
+        "human only, stratified by the draw": (0.935, 0.975),
+        "human only, strata not known": (0.935, 1.0),
         "unweighted mean (must not cover)": (0.0, 0.85),
     }
     tallies = {name: Tally(TRUE_SCORE) for name in bands}
@@ -63,7 +64,8 @@ def test_weighted_estimates_of_a_neyman_draw_cover(judge: Judge, accuracy: float
         sample = labels(truth[at], verdicts[at], weights=weights)
         judged = production_sums_from_counts(counts, credit=CREDIT)
         fitted = post_stratified(sample, judged).estimate
-        found = (fitted, human_only(scores, weights=weights), human_only(scores))
+        of_strata = human_only(scores, weights=weights, strata=verdicts[at])
+        found = (fitted, of_strata, human_only(scores, weights=weights), human_only(scores))
         for tally, value in zip(tallies.values(), found, strict=True):
             tally.add_sure(value)
         for tally, share in zip(of_shares, class_shares(sample, judged), strict=True):

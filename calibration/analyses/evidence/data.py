@@ -159,6 +159,7 @@ class CalibrationData:
     `human` : shape (n_labelled, n_classes), the adjudicated class, otherwise class shares of
         reviewers
     `weights` : inverse inclusion probabilities; None if equal
+    `strata` : stratum of the draw of each labelled trace, where it is known and `weights` differ
     `skipped_ids` : traces skipped and never labelled
     `unlabelled` : traces of the batch without a label
     `overlap_random` : whether the traces with two labels are a random part of the batch
@@ -187,6 +188,7 @@ class CalibrationData:
     adjudicated: NDArray[np.bool_]
     tasks: NDArray[np.int64]
     weights: NDArray[np.float64] | None = None
+    strata: NDArray[np.int64] | None = None
     reviewers: tuple[str, ...] = ()
     skipped_ids: tuple[str, ...] = ()
     skipped_weights: NDArray[np.float64] | None = None
@@ -289,6 +291,7 @@ class CalibrationData:
             clusters=self.tasks[self.at],
             first_human=first,
             overlap=overlap,
+            strata=self.strata,
         )
 
     def _phases(self) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_] | None]:

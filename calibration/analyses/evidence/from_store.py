@@ -151,7 +151,8 @@ def load_batch(
         human=class_shares(codes, settled_codes, len(taxonomy.names)),
         adjudicated=settled_codes != MISSING,
         tasks=pd.factorize(traces["task_key"])[0],
-        weights=_weights(batch, items, list(labelled["trace_id"])),
+        weights=(weights := _weights(batch, items, list(labelled["trace_id"]))),
+        strata=None if weights is None or part != WHOLE else _strata(labelled),
         reviewers=tuple(sorted(labels["reviewer_id"].unique())),
         skipped_ids=tuple(sorted(only_skipped)),
         skipped_weights=_weights(batch, items, sorted(only_skipped)),
@@ -251,6 +252,12 @@ def _weights(batch: Batch, items: pd.DataFrame, trace_ids: list[str]) -> NDArray
         return None
     probability = items.set_index("trace_id")["inclusion_probability"].loc[trace_ids]
     return np.asarray(1 / probability.to_numpy(dtype=np.float64))
+
+
+def _strata(labelled: pd.DataFrame) -> NDArray[np.int64] | None:
+    """Return the stratum of the draw of each labelled trace; None if the batch names none."""
+    strata = labelled["stratum"]
+    return None if strata.isna().any() else strata.to_numpy(dtype=np.int64)
 
 
 def _later_traces(batch: Batch, every: pd.DataFrame, part: Part) -> int:

@@ -324,6 +324,7 @@ def human_rates(
             clusters=None if clusters is None else clusters[rows],
             # A ratio to a part of each trace is one of runs like these.
             population=population if these and of is None else None,
+            strata=sample.strata if of is None else None,
             confidence_level=options.confidence_level,
         )
         return provisional(found, n_open)
