@@ -38,6 +38,25 @@ def test_the_demo_reports_beside_the_truth(asr: Run, tmp_path: Path) -> None:
     assert low < shown["truth"] < high
 
 
+@pytest.mark.long
+def test_a_lenient_reviewer_is_corrected_by_the_overlap(asr: Run, tmp_path: Path) -> None:
+    store = ["--store", tmp_path / "demo.duckdb"]
+    shown = data(asr("demo", "--no-serve", "--lenient-reviewer", "--json", *store))
+    found = data(asr("calibrate", "--json", *store))
+    assert (found["headline"], found["two_phase"]["overlap"]) == ("two_phase", 75)
+    assert found["estimates"]["two_phase"] == shown["corrected"]
+    assert found["estimates"]["post_stratified"] == shown["without_reviewer_error"]
+    # The second of three is lenient: the others are no further from the settled classes than he.
+    worst = max(found["reviewers"], key=lambda who: found["reviewers"][who]["value"])
+    assert worst.startswith("ben")
+    low, high = shown["corrected"]["interval"]
+    assert low < shown["truth"] < high
+    assert high - low > 1.1 * sum(
+        sign * limit
+        for sign, limit in zip((-1, 1), shown["without_reviewer_error"]["interval"], strict=True)
+    )
+
+
 def test_a_demo_that_was_cut_off_is_not_served(asr: Run, tmp_path: Path) -> None:
     file = write(tmp_path / "f.jsonl", record("run-0001", simulated=True))
     asr("import", file, "--yes", "--store", "half.duckdb")

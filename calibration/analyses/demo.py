@@ -27,7 +27,12 @@ REVIEWERS = ("Ada (simulated)", "Ben (simulated)", "Cleo (simulated)")
 N_PRODUCTION = 2_000
 N_LABELLED = 300
 CLASS_MIX = (0.52, 0.14, 0.14, 0.11, 0.09)
+PARTIAL = (1, 2)
 REVIEWER_ACCURACY = (0.97, 0.95, 0.93)
+
+# The lenient reviewer, who calls this share of the partial classes complete; then a quarter of the
+# traces is labelled twice.
+LENIENT, LENIENCY, LENIENT_OVERLAP = 1, 0.3, 0.25
 
 # Second labels of each reviewer; from the given one, the last reviewer is less careful.
 N_REPEATS, DRIFTS_AT, DRIFTED_ACCURACY = 130, 60, 0.62
@@ -57,8 +62,12 @@ class Demo:
     seed: int
 
 
-def build_demo(store: Store, *, seed: int) -> float:
-    """Fill an empty store and return the true Agent Success Rate of its production runs."""
+def build_demo(store: Store, *, seed: int, lenient: bool = False) -> float:
+    """Fill an empty store and return the true Agent Success Rate of its production runs.
+
+    With `lenient`, one of the three reviewers calls 30 % of the partly correct runs complete, and a
+    quarter of the sample is labelled twice.
+    """
     if seed < 0:
         raise InputError(f"seed must be 0 or more, got {seed}")
     if not store.trace_frame().empty:
@@ -80,7 +89,7 @@ def build_demo(store: Store, *, seed: int) -> float:
         [_verdict(run, taxonomy, int(k), rng) for run, k in zip(runs, truth, strict=True)]
     )
     true_class = {run.trace_id: int(k) for run, k in zip(runs, truth, strict=True)}
-    _label_sample(store, taxonomy, true_class, seed, rng)
+    _label_sample(store, taxonomy, true_class, seed, rng, lenient=lenient)
     _check_reviewers(store, taxonomy, true_class, seed)
     add_practice(store, dataset)
     store.set_identities("open")
@@ -100,9 +109,9 @@ def needs_building(store: Store) -> bool:
     return frame.empty
 
 
-def run_demo(store: Store, *, seed: int) -> Demo:
-    """Build the demonstration and report on it as on any other store."""
-    truth = build_demo(store, seed=seed)
+def run_demo(store: Store, *, seed: int, lenient: bool = False) -> Demo:
+    """Build the demonstration, as `build_demo`, and report on it as on any other store."""
+    truth = build_demo(store, seed=seed, lenient=lenient)
     # The seed is for the data alone: the page and `asr report` resample this store alike.
     report = report_on_store(store, ReportOptions(judge_id=JUDGE))
     return Demo(report=report, truth=truth, seed=seed)
@@ -147,16 +156,24 @@ def _label_sample(
     true_class: dict[str, int],
     seed: int,
     rng: np.random.Generator,
+    *,
+    lenient: bool,
 ) -> None:
-    """Let two of the three reviewers label each drawn trace, and adjudicate disagreements."""
+    """Let two of the three reviewers label each trace of the overlap, and adjudicate them."""
     people = [store.add_reviewer(name, simulated=True) for name in REVIEWERS]
     lead = store.add_reviewer("Lena (simulated lead)", role="lead", simulated=True)
-    batch = draw_batch(store, SamplingDesign(seed=seed), n=N_LABELLED)
+    design = SamplingDesign(seed=seed, overlap=LENIENT_OVERLAP if lenient else 1.0)
+    batch = draw_batch(store, design, n=N_LABELLED)
+    complete = taxonomy.place(taxonomy.success)
     names, q = taxonomy.names, len(taxonomy.names)
     drafts = []
-    for trace_id in store.batch_items(batch.batch_id)["trace_id"]:
-        pair = rng.choice(len(people), size=2, replace=False).tolist()
-        outcomes = [_human_class(true_class[trace_id], REVIEWER_ACCURACY[p], q, rng) for p in pair]
+    items = store.batch_items(batch.batch_id)
+    for trace_id, wanted in zip(items["trace_id"], items["labels_wanted"].tolist(), strict=True):
+        pair = rng.choice(len(people), size=wanted, replace=False).tolist()
+        truth = true_class[trace_id]
+        outcomes = [_human_class(truth, REVIEWER_ACCURACY[p], q, rng) for p in pair]
+        if lenient and LENIENT in pair and truth in PARTIAL and rng.random() < LENIENCY:
+            outcomes[pair.index(LENIENT)] = complete
         for person, outcome in zip(pair, outcomes, strict=True):
             reviewer_id = people[person].reviewer_id
             name = names[outcome]
@@ -172,10 +189,10 @@ def _label_sample(
                     seconds_active=round(float(rng.lognormal(4.4, 0.5)), 1),
                 )
             )
-        if outcomes[0] != outcomes[1]:
+        if len(set(outcomes)) > 1:
             store.adjudicate(
                 trace_id=trace_id,
-                answers=taxonomy.answers_for(names[true_class[trace_id]]),
+                answers=taxonomy.answers_for(names[truth]),
                 adjudicator=lead.reviewer_id,
                 rationale="Settled by the simulated lead.",
                 simulated=True,
@@ -198,7 +215,8 @@ def _check_reviewers(
     for person, accuracy in zip(people, REVIEWER_ACCURACY, strict=True):
         own = given[given["reviewer_id"] == person.reviewer_id].set_index("trace_id")["outcome"]
         gold = [trace_id for trace_id in settled if trace_id not in own.index]
-        repeats = rng.choice(own.index.to_numpy(), size=N_REPEATS, replace=False).tolist()
+        n_repeats = min(N_REPEATS, len(own))
+        repeats = rng.choice(own.index.to_numpy(), size=n_repeats, replace=False).tolist()
         drifts = person is people[-1]
         for number, trace_id in enumerate([*repeats, *gold]):
             now = DRIFTED_ACCURACY if drifts and number >= DRIFTS_AT else accuracy

@@ -42,28 +42,43 @@ def serve(path: Path, port: int, host: str) -> None:
 @click.option("--port", type=PORT, default=8501, show_default=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the simulation.")
+@click.option(
+    "--lenient-reviewer",
+    "lenient",
+    is_flag=True,
+    help="One of three reviewers calls 30 % of the partly correct runs complete.",
+)
 @click.option("--no-serve", is_flag=True, help="Build, report and exit.")
 @with_json
-def demo(path: Path | None, port: int, host: str, seed: int, no_serve: bool, as_data: bool) -> None:
+def demo(
+    path: Path | None,
+    port: int,
+    host: str,
+    seed: int,
+    lenient: bool,
+    no_serve: bool,
+    as_data: bool,
+) -> None:
     """Build a store of simulated data with known truth, and open the app on it.
 
     \b
     asr demo
     asr demo --no-serve --json --seed 3
+    asr demo --no-serve --lenient-reviewer
     """
     if not no_serve:
         path = path or Path("asr-demo.duckdb")
         _check_host(path, host)
         if not path.exists() or _is_empty_demo(path):
             click.echo("Building the demo (simulated data) ...", err=True)
-            _demo_report(path, seed, as_data)
+            _demo_report(path, seed, lenient, as_data)
         _serve(path, port, host)
         return
     if path is not None:
-        _demo_report(path, seed, as_data)
+        _demo_report(path, seed, lenient, as_data)
         return
     with tempfile.TemporaryDirectory() as folder:
-        _demo_report(Path(folder) / "demo.duckdb", seed, as_data)
+        _demo_report(Path(folder) / "demo.duckdb", seed, lenient, as_data)
 
 
 def _is_empty_demo(path: Path) -> bool:
@@ -71,9 +86,9 @@ def _is_empty_demo(path: Path) -> bool:
         return demonstration.needs_building(store)
 
 
-def _demo_report(path: Path, seed: int, as_data: bool) -> None:
+def _demo_report(path: Path, seed: int, lenient: bool, as_data: bool) -> None:
     with Store.open(path, create=True) as store:
-        result = demonstration.run_demo(store, seed=seed)
+        result = demonstration.run_demo(store, seed=seed, lenient=lenient)
     if as_data:
         print_json(to_json.data(result))
     else:

@@ -672,7 +672,7 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
     ),
     Demo: (
         "raw=report.judged.judge_raw human_only=report.judged.human_only "
-        "corrected=report.judged.corrected truth",
+        "corrected=report.judged.corrected without_reviewer_error=report.judged.one_phase truth",
         ("simulated", lambda of: True, bool),
         "seed fingerprint=report.origin.fingerprint",
     ),
