@@ -160,6 +160,7 @@ agreement-no-batch =2: agreement @demo --batch none
 plan-demo-text: plan @demo --n 200 --overlap .25 --judge demo-judge
 plan-demo-json: plan @demo --half-width .03 --judge demo-judge --seconds-per-label 90 \
 --hourly-rate 60 --json
+plan-until: plan @demo --until .05 --judge demo-judge --json
 plan-own: plan @own --half-width .08 --labels-wanted 1 --judge judge-2
 plan-nothing-asked =2: plan @demo
 plan-agreement:

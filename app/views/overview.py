@@ -19,7 +19,7 @@ from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.analyses.sampling.planning import Plan, plan_batch
 from calibration.errors import CalibrationError
 from calibration.records import SOURCE_JUDGE
-from calibration.reporting.sections.plans import enough, half_width, hours
+from calibration.reporting.sections.plans import enough, half_width, hours, stop_words
 from calibration.store import Store
 
 TITLE = "Overview"
@@ -87,6 +87,7 @@ def _enough(results: Results) -> None:
     kind = "corrected for judge error" if results.calibrated else "from human labels only"
     st.text(f"Agent success rate {kind}: {figure(head)}")
     st.text(f"Half-width of its interval: {enough(results)}")
+    st.text(stop_words(results.stopping))
     if results.further:
         st.caption(
             "More means further labelled traces, this batch first; expected from how scores have "

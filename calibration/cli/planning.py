@@ -11,6 +11,8 @@ from calibration.analyses.agreement.sample_size import (
     plan_agreement,
     shares_of_batch,
 )
+from calibration.analyses.evidence.from_store import choose_batch
+from calibration.analyses.reviewers.progress import batch_results
 from calibration.analyses.sampling.draw import SamplingDesign, draw_batch, drawn_batch
 from calibration.analyses.sampling.escalation import SIGNALS, Signal, audit, escalate
 from calibration.analyses.sampling.planning import plan_batch
@@ -30,6 +32,7 @@ from calibration.reporting.sections import plans
 @click.command()
 @click.option("--n", type=int, help="Number of traces; default: what --half-width needs.")
 @click.option("--half-width", type=float, help="Of the interval wanted, as .03.")
+@click.option("--until", type=float, help="Half-width: may labelling of --batch stop now?")
 @click.option("--labels-wanted", type=int, default=2, show_default=True, help="Per trace.")
 @click.option(
     "--overlap",
@@ -47,6 +50,7 @@ from calibration.reporting.sections import plans
 def plan(
     n: int | None,
     half_width: float | None,
+    until: float | None,
     labels_wanted: int,
     overlap: float,
     judge_id: str | None,
@@ -69,7 +73,21 @@ def plan(
     \b
     asr plan --n 200 --labels-wanted 2 --overlap 0.25
     asr plan --half-width .03 --judge judge-1 --seconds-per-label 90 --hourly-rate 60
+
+    With --until WIDTH it says whether labelling may stop now, however often one has looked before,
+    and how many labelled traces more are expected to be needed.
+
+    \b
+    asr plan --until .05
     """
+    if until is not None:
+        if (n, half_width, seconds_per_label, hourly_rate) != (None,) * 4:
+            raise InputError("--until is about labels made: give it with --batch or --judge only")
+        with open_to_read(path) as store:
+            batch = choose_batch(store, batch_id, sample=True).batch_id
+            rule = batch_results(store, batch, judge_id=judge_id, goal=until).stopping
+        print_result(rule, plans.stopping, as_data, as_markdown, page)
+        return
     with open_to_read(path) as store:
         found = plan_batch(
             store,

@@ -17,6 +17,7 @@ from calibration.judge_calibration.confusion_inversion import (
     share_warnings,
 )
 from calibration.judge_calibration.post_stratification import (
+    FEW_LABELS,
     Estimand,
     PostStratified,
     bootstrap_post_stratified,
@@ -777,6 +778,15 @@ def _warnings(
     if "post_stratified" in usable:
         by_verdict = np.bincount(labelled.verdicts, minlength=crossed.table.shape[1]).tolist()
         found += merge_warnings(arm.stratified.strata, by_verdict, names=names)
+    if "ppi_plus_plus" in usable and crossed.n < FEW_LABELS:
+        found += (
+            Notice(
+                code="ppi_few_labels",
+                estimator="ppi_plus_plus",
+                why=f"{crossed.n} labels: below {FEW_LABELS} its 95 % interval covers .91 to .94",
+                mend=f"label {FEW_LABELS} traces or more, or read the post-stratified estimate",
+            ),
+        )
     if "inversion" in usable:
         found += share_warnings(arm.inverted, names=names)
         found += class_warnings("inversion", crossed.table.sum(axis=1), names=names)

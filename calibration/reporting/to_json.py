@@ -60,6 +60,7 @@ from calibration.analyses.judge.diagnostics import JudgeDiagnostics, Leniency
 from calibration.analyses.judge.drift import AgainstHumans, ClassDrift, JudgeDrift
 from calibration.analyses.judge.groups import GroupPair, GroupRates, GroupRow
 from calibration.analyses.judge.report import DIAGNOSTICS, DRIFT, GROUPS, JudgeReport
+from calibration.analyses.reviewers.progress import StoppingRule
 from calibration.analyses.sampling.draw import DrawnBatch
 from calibration.analyses.sampling.escalation import Audit
 from calibration.analyses.sampling.planning import Plan
@@ -499,6 +500,7 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         ("command", lambda of: None if of.command is None else f"asr {of.command}", str | None),
     ),
     # Plans and the reference dataset
+    StoppingRule: ("batch_id=batch_id may_stop goal now n more confidence_level status",),
     PlannedAgreement: (
         "*plan",
         ("typical", lambda of: _needed(of, of.plan.typical), Json),
@@ -698,6 +700,7 @@ ROOTS: dict[str, tuple[type, str]] = {
     "comparison": (ProductionComparison, "asr compare --json"),
     "gates": (GateAnalysis, "asr gate --json"),
     "plan": (Plan, "asr plan --json"),
+    "stopping": (StoppingRule, "asr plan --until WIDTH --json"),
     "plan_agreement": (PlannedAgreement, "asr plan-agreement --json"),
     "report": (SuccessRateReport, "asr report --json"),
 }

@@ -76,6 +76,21 @@ def test_a_class_that_does_not_count_may_have_few_labels() -> None:
     assert ("few_reference_labels", "inversion") in codes(common.refusals)
 
 
+def test_ppi_plus_plus_warns_below_sixty_labels() -> None:
+    few, enough = (
+        np.array([[20, 2, 2], [2, 16, 2], [1, 2, 12]]),
+        [[21, 2, 2], [2, 16, 2], [1, 2, 12]],
+    )
+    warned = [
+        ("ppi_few_labels", "ppi_plus_plus")
+        in codes(
+            calibrate_tables(table, [500, 300, 200], credit=CREDIT, design="production").warnings
+        )
+        for table in (few, enough)
+    ]
+    assert (few.sum(), warned) == (59, [True, False])
+
+
 def test_small_verdicts_are_merged_and_named() -> None:
     table = np.array([[40, 5, 3, 0], [4, 30, 5, 1], [2, 4, 50, 1]])
     result = calibrate_tables(

@@ -51,6 +51,8 @@ def printed() -> Iterator[tuple[str, str, Any]]:
             found, _ = json.JSONDecoder().raw_decode(shown)
             if command == "agreement":
                 yield file.stem, "agreement" if "batch_id" in found else "agreement_file", found
+            elif command == "plan" and "may_stop" in found:
+                yield file.stem, "stopping", found
             elif command in SCHEMA_OF:
                 yield file.stem, SCHEMA_OF[command], found
 

@@ -1,6 +1,7 @@
 """Progress of a batch: labels by reviewer, remaining work, and the precision so far."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 import pandas as pd
@@ -9,15 +10,26 @@ from calibration.agreement.coefficients import Agreement, agreement
 from calibration.analyses.agreement.analysis import planned_codes
 from calibration.analyses.evidence.data import CalibrationData
 from calibration.analyses.evidence.from_store import load_batch
-from calibration.analyses.sampling.planning import expected_half_width, median_seconds
+from calibration.analyses.sampling.planning import (
+    check_half_width,
+    expected_half_widths,
+    median_seconds,
+)
 from calibration.analyses.success_rate.from_store import rates_of_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError
-from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.judge_calibration.label_planning import smallest
+from calibration.judge_calibration.post_stratification import with_any_time
+from calibration.statistics.estimate import OK, Estimate, not_estimable
 from calibration.store import Store
 
 # Further labels, as shares of the labelled traces.
 FURTHER = (0.25, 0.5, 1.0)
+
+NO_LIMITS = "not_estimable: this rate has no limits that hold at every look: label a random sample"
+
+# Half-width at which labelling may stop, unless another is asked for.
+GOAL = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +72,31 @@ class Further:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoppingRule:
+    """Whether labelling may stop at a half-width, however often one has looked before.
+
+    `goal` : the half-width wanted
+    `now` : half-width of the limits that hold at every look (asymptotic confidence sequence); None
+        where the rate has none, with the reason in `status`
+    `more` : labelled traces that are expected to be needed beyond `n`; 0 where labelling may stop,
+        None where all traces together do not suffice
+    """
+
+    batch_id: str
+    goal: float
+    now: float | None
+    n: int
+    more: int | None
+    confidence_level: float
+    status: str
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether the limits are as narrow as wanted."""
+        return self.now is not None and self.now <= self.goal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """Progress that every role may see: nothing of the answers."""
 
@@ -86,6 +123,7 @@ class Results:
     headline: Estimate  # the leading rate of the report
     calibrated: bool
     further: tuple[Further, ...]  # half-widths with more labels
+    stopping: StoppingRule
     simulated: bool
 
 
@@ -153,8 +191,11 @@ def _reviewers(events: pd.DataFrame, leases: pd.DataFrame) -> list[ReviewerProgr
     return sorted(rows, key=lambda row: -row.labels)
 
 
-def batch_results(store: Store, batch_id: str, *, judge_id: str | None = None) -> Results:
-    """Return agreement and headline rate so far, and the gain from more labels."""
+def batch_results(
+    store: Store, batch_id: str, *, judge_id: str | None = None, goal: float = GOAL
+) -> Results:
+    """Return agreement and headline rate so far, the gain from more labels, and when to stop."""
+    check_half_width(goal)
     loaded = load_batch(store, batch_id)
     if loaded.labelled.empty:
         why = not_estimable("nobody has labelled this batch yet", method="none")
@@ -164,6 +205,7 @@ def batch_results(store: Store, batch_id: str, *, judge_id: str | None = None) -
             headline=why,
             calibrated=False,
             further=(),
+            stopping=_stopping(loaded, why, goal, None),
             simulated=loaded.simulated,
         )
     agreed = agreement(planned_codes(loaded)[1], n_classes=len(loaded.classes))
@@ -172,36 +214,71 @@ def batch_results(store: Store, batch_id: str, *, judge_id: str | None = None) -
         headline, calibrated, judge = rate.headline, rate.calibrated, rate.judge_id
     except CalibrationError as error:
         headline, calibrated, judge = not_estimable(str(error), method="none"), False, None
-    further = _further(store, loaded, headline, judge if calibrated else None)
+    expected = None
+    if headline.half_width is not None and len(loaded.labelled) > 1:
+        expected = expected_half_widths(store, loaded, judge_id=judge if calibrated else None)
     return Results(
         agreement=agreed,
         alpha=agreed.alpha,
         headline=headline,
         calibrated=calibrated,
-        further=further,
+        further=_further(loaded, headline, expected),
+        stopping=_stopping(loaded, headline, goal, expected),
         simulated=loaded.simulated,
     )
 
 
 def _further(
-    store: Store, loaded: CalibrationData, headline: Estimate, judge_id: str | None
+    loaded: CalibrationData, headline: Estimate, expected: Callable[[int], float] | None
 ) -> tuple[Further, ...]:
     """Return the half-widths after the rest of the batch, then after some steps beyond."""
     # Scaled to the current interval, so that the first step starts from the figure shown.
     now, n = headline.half_width, len(loaded.labelled)
-    if now is None or n < 2:
+    if now is None or expected is None:
         return ()
     most = len(loaded.traces) - n
     steps = {min(most, -int(-share * n // 10) * 10) for share in FURTHER}
     steps.add(min(most, loaded.unlabelled))
-    planned = expected_half_width(store, loaded, n, judge_id=judge_id)
+    planned = expected(n)
     return tuple(
-        Further(
-            more=more,
-            half_width=now
-            * expected_half_width(store, loaded, n + more, judge_id=judge_id)
-            / planned,
-        )
+        Further(more=more, half_width=now * expected(n + more) / planned)
         for more in sorted(steps)
         if more > 0
     )
+
+
+def _stopping(
+    loaded: CalibrationData,
+    headline: Estimate,
+    goal: float,
+    expected: Callable[[int], float] | None,
+) -> StoppingRule:
+    """Compare the limits that hold at every look with the goal, now and with more labels."""
+    rule = StoppingRule(
+        batch_id=loaded.batch.batch_id,
+        goal=goal,
+        now=_any_time(headline),
+        n=len(loaded.labelled),
+        more=None,
+        confidence_level=headline.confidence_level,
+        status=OK,
+    )
+    if rule.now is None or expected is None or not loaded.is_sample:
+        lack = headline.status if headline.status.startswith("not_estimable") else NO_LIMITS
+        return replace(rule, now=None, status=lack)
+    if rule.may_stop:
+        return replace(rule, more=0)
+    planned = expected(rule.n)
+
+    def enough(more: int) -> bool:
+        shrunk = (headline.se or 0.0) * expected(rule.n + more) / planned
+        half = _any_time(replace(headline, n=headline.n + more, se=shrunk))
+        return half is not None and half <= goal
+
+    return replace(rule, more=smallest(enough, 1, len(loaded.traces) - rule.n))
+
+
+def _any_time(estimate: Estimate) -> float | None:
+    """Return the half-width of the limits that hold at every look, from value, SE and df."""
+    found = with_any_time(estimate).any_time
+    return None if found is None else (found.interval[1] - found.interval[0]) / 2

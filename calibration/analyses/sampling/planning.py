@@ -1,5 +1,6 @@
 """Plan a batch: expected half-widths, reviewer hours, and savings from a judge."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -232,11 +233,17 @@ def _check_asked(
         raise InputError("say how many traces (n) or how narrow (half-width) to plan for")
     if n is not None and n < 2:
         raise InputError(f"n must be at least 2, got {n}")
-    if half_width is not None and not 0 < half_width < 0.5:
-        raise InputError(f"half-width must be in (0, .5), got {half_width}")
+    if half_width is not None:
+        check_half_width(half_width)
     for name, value in (("seconds per label", seconds_per_label), ("hourly rate", hourly_rate)):
         if value is not None and not 0 < value < float("inf"):
             raise InputError(f"{name} must be positive, got {value}")
+
+
+def check_half_width(half_width: float) -> None:
+    """Raise InputError unless a half-width lies strictly between 0 and .5."""
+    if not 0 < half_width < 0.5:
+        raise InputError(f"half-width must be in (0, .5), got {half_width}")
 
 
 def median_seconds(labels: pd.DataFrame) -> float | None:
@@ -245,15 +252,19 @@ def median_seconds(labels: pd.DataFrame) -> float | None:
     return None if known.empty else float(known.median())
 
 
-def expected_half_width(
-    store: Store, loaded: CalibrationData, n: int, *, judge_id: str | None
-) -> float:
-    """Return the half-width with `n` labelled traces of a batch, with or without a judge."""
+def expected_half_widths(
+    store: Store, loaded: CalibrationData, *, judge_id: str | None
+) -> Callable[[int], float]:
+    """Return the half-width by number of labelled traces of a batch, with or without a judge."""
     # The same plan for every `n`: the ratio of two half-widths is the gain from more labels.
     basis = _basis_of(store, loaded, loaded.traces, judge_id)
-    if basis.judge_id is None:
-        return planned_human_only(n, basis.spread)
-    return planned_post_stratified(n, basis.spread, basis.counts, verdict_values=basis.values)
+
+    def expected(n: int) -> float:
+        if basis.judge_id is None:
+            return planned_human_only(n, basis.spread)
+        return planned_post_stratified(n, basis.spread, basis.counts, verdict_values=basis.values)
+
+    return expected
 
 
 def earlier_batch(store: Store, batch_id: str | None) -> CalibrationData | None:

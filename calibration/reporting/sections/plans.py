@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from calibration.agreement.sample_size import ItemsNeeded
 from calibration.analyses.agreement.sample_size import PlannedAgreement
-from calibration.analyses.reviewers.progress import Results
+from calibration.analyses.reviewers.progress import Results, StoppingRule
 from calibration.analyses.sampling.draw import DrawnBatch
 from calibration.analyses.sampling.escalation import Audit
 from calibration.analyses.sampling.planning import Plan
@@ -48,6 +48,39 @@ def enough(results: Results) -> str:
     return f"now {half_width(now)}; " + (
         ", ".join(steps) if steps else "every trace is labelled, more would need new traces"
     )
+
+
+def stopping(rule: StoppingRule) -> Document:
+    """Return whether labelling may stop."""
+    return Document(
+        title=f"{rule.batch_id}: {rule.n:,} labelled traces",
+        sections=(Section(title="", blocks=(Words(text=stop_words(rule)),)),),
+    )
+
+
+def stop_words(rule: StoppingRule) -> str:
+    """Say in a sentence whether labelling may stop, and how many labels more are expected.
+
+    Examples
+    --------
+    >>> rule = StoppingRule(
+    ...     batch_id="b", goal=0.05, now=0.061, n=120, more=80, confidence_level=0.95, status="ok"
+    ... )
+    >>> stop_words(rule).split("; ")
+    ['Do not stop yet at ±.050: the limits that hold at every look are ±.061',
+     'about 80 more labelled traces are expected to be needed.']
+    """
+    if rule.now is None:
+        return f"No stopping rule: {rule.status.removeprefix('not_estimable: ')}."
+    now = f"the limits that hold at every look are {half_width(rule.now)}"
+    if rule.may_stop:
+        return f"Labelling may stop at {half_width(rule.goal)}: {now}."
+    needed = (
+        "all traces together are not expected to suffice"
+        if rule.more is None
+        else f"about {rule.more:,} more labelled traces are expected to be needed"
+    )
+    return f"Do not stop yet at {half_width(rule.goal)}: {now}; {needed}."
 
 
 def plan(found: Plan) -> Document:
