@@ -69,10 +69,12 @@ class Confusion:
     `table` : effective number of labelled traces. The first n_classes verdicts are the classes,
     others are verdicts like `no_verdict` or `split`.
     `n` : labelled traces; with weights more than the sum of the table.
+    `squares` : sums of squared weights, scaled as the table; None where the weights are equal.
     """
 
     table: FloatArray
     n: int
+    squares: FloatArray | None = None
 
 
 def validated_human(human: ArrayLike) -> FloatArray:
@@ -128,9 +130,14 @@ def confusion(
     weight = validated_weights(weights, n)
     if n:
         weight = weight * weight.sum() / (weight @ weight)
-    table = np.zeros((n_verdicts, n_classes))
+    table, squares = np.zeros((n_verdicts, n_classes)), np.zeros((n_verdicts, n_classes))
     np.add.at(table, codes, shares * weight[:, None])
-    return Confusion(table=np.ascontiguousarray(table.T), n=n)
+    np.add.at(squares, codes, shares * weight[:, None] ** 2)
+    return Confusion(
+        table=np.ascontiguousarray(table.T),
+        n=n,
+        squares=squares.T if weights is not None and np.ptp(weight) > 0 else None,
+    )
 
 
 def confusion_from_table(table: ArrayLike) -> Confusion:
@@ -441,7 +448,8 @@ def judge_quality(confusion: Confusion, *, confidence_level: float = 0.95) -> Ju
 
     Traces are independent. A verdict that is no class counts as wrong. With several reviewers the
     accuracy is the chance of agreeing with one of them drawn at random. Precision also depends on
-    the class mix of the labels. A class without labels or verdicts is ``not_estimable``.
+    the class mix of the labels. Under weights every share has its own effective number of traces. A
+    class without labels or verdicts is ``not_estimable``.
 
     Examples
     --------
@@ -451,6 +459,7 @@ def judge_quality(confusion: Confusion, *, confidence_level: float = 0.95) -> Ju
     found = quality_against_key(
         confusion.table,
         n=confusion.n,
+        squares=confusion.squares,
         nothing=NO_LABELS,
         no_key="no labelled trace of this class: label more",
         not_given="no labelled trace with this verdict: label more",

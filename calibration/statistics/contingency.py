@@ -7,7 +7,7 @@ ValueError if it is not square or holds anything but counts, if the weights do n
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -331,6 +331,7 @@ def quality_against_key(
     *,
     weights: ArrayLike | None = None,
     n: int | None = None,
+    squares: NDArray[np.float64] | None = None,
     nothing: str = "no item has a key and a rating: rate some items of the key",
     no_key: str = "no item of this class in the key: add some",
     not_given: str = "no item of the key was given this class: add items",
@@ -348,6 +349,10 @@ def quality_against_key(
         n_classes up are answers that are no class, and count as wrong.
     weights, n, nothing
         As in `kappa_of_table`; weights have the shape (n_given, n_given).
+    squares : float array, shape (n_classes, n_given), optional
+        Where items are weighted, the table of their squared weights: each share then has its own
+        effective number of items, share (1 - share) / variance, and (sum w)^2 / sum w^2 at 0 and 1
+        (Korn and Graubard 1998, Survey Methodology 24).
     no_key, not_given : str
         Status for a class without items in the key, and for one that was never given.
 
@@ -363,20 +368,40 @@ def quality_against_key(
     square = np.zeros((given.size, given.size))
     square[: in_key.size] = counts
 
-    def share(hits: float, of: float, why: str) -> Estimate:
-        return wilson_share(float(hits), float(of), nothing=why, confidence_level=confidence_level)
+    squared = counts if squares is None else squares
+    diagonal = np.eye(*counts.shape)
+    n_key, n_given = (
+        np.divide(whole**2, of, out=np.zeros(whole.size), where=of > 0)
+        for whole, of in ((in_key, squared.sum(axis=1)), (given, squared.sum(axis=0)))
+    )
+
+    def share(cells: Any, why: str) -> Estimate:
+        """Return the share of some cells that is right."""
+        (of, right), (of_squares, right_squares) = (
+            (float(part[cells].sum()), float((part * diagonal)[cells].sum()))
+            for part in (counts, squared)
+        )
+        if squares is None or of <= 0:
+            return wilson_share(right, of, nothing=why, confidence_level=confidence_level)
+        p, effective = right / of, of**2 / of_squares
+        if 0 < p < 1:
+            variance = (right_squares * (1 - p) ** 2 + (of_squares - right_squares) * p**2) / of**2
+            effective = p * (1 - p) / variance
+        return wilson_share(
+            p * effective, effective, nothing=why, confidence_level=confidence_level
+        )
 
     return QualityAgainstKey(
-        accuracy=share(np.trace(counts), counts.sum(), nothing),
+        accuracy=share(np.s_[:, :], nothing),
         kappa=kappa_of_table(
             square, weights=weights, n=n, nothing=nothing, confidence_level=confidence_level
         ),
         per_class=tuple(
             ClassAgainstKey(
-                recall=share(counts[k, k], in_key[k], no_key),
-                precision=share(counts[k, k], given[k], not_given),
-                n_key=float(in_key[k]),
-                n_given=float(given[k]),
+                recall=share(np.s_[k], no_key),
+                precision=share(np.s_[:, k], not_given),
+                n_key=float(n_key[k]),
+                n_given=float(n_given[k]),
             )
             for k in range(in_key.size)
         ),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from calibration.judge_calibration.samples import confusion, confusion_from_table, judge_quality
 from calibration.statistics.contingency import kappa_of_table
+from calibration.statistics.intervals import wilson_interval
 
 
 def test_a_verdict_that_is_no_class_counts_as_wrong() -> None:
@@ -71,3 +72,25 @@ def test_renaming_classes_changes_nothing(cells: list[int], seed: int) -> None:
         if quality.recall.interval is not None and quality.recall.value is not None:
             lower, upper = quality.recall.interval
             assert 0 <= lower <= quality.recall.value <= upper <= 1
+
+
+def test_every_share_has_its_own_effective_number() -> None:
+    """Six hits of weight 4 and three misses of 1: 24/27, (96 (1/9)^2 + 3 (8/9)^2) / 27^2.
+
+    Verdict 0 has weights of 4 alone: its precision is that of 8 traces, 6 of them right.
+    """
+    human = np.eye(2)[[0] * 6 + [1] * 2 + [0] * 3 + [1] * 9]
+    weights = np.repeat([4.0, 1.0], [8, 12])
+    crossed = confusion(human, np.repeat([0, 1], [8, 12]), weights=weights)
+    first = judge_quality(crossed).per_class[0]
+    recall = 24 / 27
+    effective = recall / 9 / ((96 / 81 + 3 * 64 / 81) / 27**2)
+    assert first.recall.value == pytest.approx(recall)
+    assert first.recall.interval == pytest.approx(
+        wilson_interval(recall * effective, effective, confidence_level=0.95)
+    )
+    assert first.precision.interval == pytest.approx(wilson_interval(6, 8, confidence_level=0.95))
+    assert (first.n_human, first.n_judge) == pytest.approx((27**2 / 99, 8))
+    # Equal weights are none.
+    same = judge_quality(confusion(human, np.repeat([0, 1], [8, 12]), weights=np.full(20, 3.0)))
+    assert same == judge_quality(confusion(human, np.repeat([0, 1], [8, 12])))

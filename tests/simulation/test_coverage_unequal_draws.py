@@ -15,16 +15,22 @@ from calibration.judge_calibration.label_planning import (
     stratum_sds,
 )
 from calibration.judge_calibration.post_stratification import class_shares, post_stratified
-from calibration.judge_calibration.samples import production_sums_from_counts
+from calibration.judge_calibration.samples import (
+    confusion,
+    judge_quality,
+    production_sums_from_counts,
+)
 from calibration.judge_calibration.strata import effective_gain, verdict_strata
 from calibration.statistics.means import human_only, mean_against_zero
 from tests.simulation.judged import (
     CREDIT,
+    NAMES,
     PRODUCTION,
     TRUE_SCORE,
     Array,
     Judge,
     Tally,
+    give_all,
     labels,
     lenient_judge,
     say,
@@ -76,6 +82,38 @@ def test_weighted_estimates_of_a_neyman_draw_cover(judge: Judge, accuracy: float
         tallies[name].give(judge, name, setting, seed=SEED, band=band)
     worst, name = min(of_shares, key=lambda of: of.covered), "weighted class share, worst of five"
     worst.give(judge, name, setting, seed=SEED, band=(0.92, 0.98))
+
+
+@pytest.mark.parametrize(("accuracy", "n"), [(0.70, 400), (0.85, 200), (0.85, 400)])
+def test_recall_and_precision_of_a_neyman_draw_cover(judge: Judge, accuracy: float, n: int) -> None:
+    """Recall and precision of complete and of hallucinated: weights differ by verdict."""
+    rng = np.random.default_rng([SEED, n, round(100 * accuracy), 5])
+    rates = lenient_judge(accuracy)
+    behind = PRODUCTION[:, None] * rates
+    right = (behind / behind.sum(axis=0)).diagonal()
+    recalls, precisions = (
+        {k: Tally(float(of[k])) for k in (0, 3)} for of in (rates.diagonal(), right)
+    )
+    plain = Tally(float(rates[3, 3]))
+    for _ in range(REPETITIONS):
+        truth, verdicts = production(rng, accuracy)
+        counts = np.bincount(verdicts, minlength=5)
+        drawn = allocate(counts, n, sds=np.array([0.2, 0.4, 0.4, 0.5, 0.4]))
+        at = draw_within(verdicts, drawn, seed=int(rng.integers(2**31)))
+        weights = (counts / drawn)[verdicts[at]]
+        human = np.eye(5)[truth[at]]
+        found = judge_quality(confusion(human, verdicts[at], n_verdicts=5, weights=weights))
+        for k in (0, 3):
+            recalls[k].add_sure(found.per_class[k].recall)
+            precisions[k].add_sure(found.per_class[k].precision)
+        plain.add_sure(judge_quality(confusion(human, verdicts[at])).per_class[3].recall)
+    setting = f"judge {accuracy:.2f}, draw of {n} uneven by verdict"
+    # The strata are not used: wider than need be where most weight is on the right answers.
+    rows = [(plain, "recall, unweighted (must not cover)", setting, (0.0, 0.9))]
+    for k in (0, 3):
+        rows.append((recalls[k], f"recall of {NAMES[k]}, weighted", setting, (0.935, 1.0)))
+        rows.append((precisions[k], f"precision of {NAMES[k]}, weighted", setting, (0.92, 0.975)))
+    give_all(judge, SEED, *rows)
 
 
 @pytest.mark.parametrize("coefficient", [KRIPPENDORFF_ALPHA, GWET_AC])
