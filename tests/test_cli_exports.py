@@ -52,20 +52,27 @@ def uneven(folder: Path, _: Path) -> Path:
         store.set_workflow(Workflow(name="flights", ceiling_usd=0.1, unit="seat"))
         store.set_workflow(Workflow(name="support_triage", ceiling_usd=None, unit="ticket"))
         said = {t: OUTCOMES[c if rng.random() < 0.8 else 0] for t, c in truth.items()}
+        said = {t: c for k, (t, c) in enumerate(said.items()) if k % 20 != 1}
         store.add_verdicts([
             Verdict(judge_id="judge-1", trace_id=t, outcome=c, sample=s, reason=f"={t}")
-            for k, (t, c) in enumerate(said.items()) if k % 20 != 1
+            for k, (t, c) in enumerate(said.items())
             for s in range(1 + (k % 9 == 0))
         ])  # fmt: skip
         design = SamplingDesign(seed=3, labels_wanted=2, overlap=0.5)
         frame = drawn_from(store, design)
-        failed = np.array([int(said[t] == "abandoned") for t in frame["trace_id"]])
-        drawn = np.bincount(failed) // np.array([5, 2])
+        verdicts = [*OUTCOMES, "no_verdict"]
+        stratum = np.array([verdicts.index(said.get(t, "no_verdict")) for t in frame["trace_id"]])
+        sizes = np.bincount(stratum, minlength=6)
+        drawn = sizes // np.where(np.array(verdicts) == "abandoned", 2, 5)
         recorded: dict[str, object] = {
             "kind": "half of the failures and a fifth of the rest", "n": int(drawn.sum()),
-            **recorded_population(frame, design), "overlap": 0.5,
+            **recorded_population(frame, design), "overlap": 0.5, "judge": "judge-1",
+            "strata": [
+                {"verdict": name, "workflow": None, "population": int(size), "n": int(n)}
+                for name, size, n in zip(verdicts, sizes, drawn, strict=True)
+            ],
         }  # fmt: skip
-        batch = store_stratified(store, design, frame, failed, drawn, recorded)
+        batch = store_stratified(store, design, frame, stratum, drawn, recorded)
         items = store.batch_items(batch.batch_id)
         world = World(store=store, batch_id=batch.batch_id, drawn=tuple(items["trace_id"]))
         skipped, never, seen = world.drawn[:4], world.drawn[4:7], world.drawn[7:9]
@@ -99,6 +106,8 @@ def test_exported_files_give_every_digit_of_the_store(
     assert data(asr("report", "--json", *store))["asr"] == stored["estimates"][stored["headline"]]
     if built is uneven:
         assert stored["skipped"] == 4
+        assert stored["composition"]["strata"] == 6
+        assert set(stored["composition"]["p"]) == {"workflow", "agent", "model"}
         assert 0 < stored["human"]["n_adjudicated"] < stored["human"]["n_shared"]
         # The two labels by somebody who had seen the verdict.
         assert [row["reason"] for row in found["set_aside"]] == [EXPOSED] * 2

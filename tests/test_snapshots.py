@@ -140,7 +140,8 @@ calibrate-files-unnamed =2: calibrate @judged
 calibrate-counts-text: calibrate --counts tables-production.json
 calibrate-counts-json: calibrate --counts tables-production.json --json --seed 2
 calibrate-counts-reference: calibrate --counts tables-reference.json
-calibrate-counts-refused =1: calibrate --counts tables-one-class.json
+calibrate-counts-one-class: calibrate --counts tables-one-class.json
+calibrate-counts-refused =1: calibrate --counts tables-one-class-reference.json
 calibrate-mixed =2: calibrate --counts tables-production.json --judge x
 # Agreement
 agreement-demo-text: agreement @demo

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from calibration.analyses.evidence.data import UNKNOWN, group_names
+from calibration.analyses.evidence.data import MISSING, UNKNOWN, group_names
 from calibration.analyses.evidence.from_store import load_batch, started, with_judge
 from calibration.analyses.reference_traces import is_reference
 from calibration.errors import CalibrationError, InputError, LabelRefusedError
@@ -40,7 +40,7 @@ LABEL_COLUMNS = (
 )  # fmt: skip
 
 VERDICT_COLUMNS = (
-    "trace_id", "outcome", "sample", "judge", "workflow", "task", "cost_usd", "units",
+    "trace_id", "outcome", "sample", "judge", "workflow", "task", "stratum", "cost_usd", "units",
     "ceiling_usd", "started_at", "agent", "model", "steps", "response_chars", "grade", "reason",
     "evidence_step", "evidence_quote",
 )  # fmt: skip
@@ -399,7 +399,11 @@ def stored_verdict_rows(store: Store, batch_id: str, judge_id: str | None = None
         t.trace_id: t.response or "" for t in store.for_review(list(data.labelled["trace_id"]))
     }
     traces = data.traces.assign(
-        agent=group_names(data.traces, "agent"), started_at=started(data.traces)
+        agent=group_names(data.traces, "agent"),
+        started_at=started(data.traces),
+        stratum=""
+        if data.strata is None
+        else [str(k + 1) if k != MISSING else "" for k in data.strata],
     )
     rows: list[Row] = []
     for found in traces.to_dict("records"):
@@ -413,6 +417,7 @@ def stored_verdict_rows(store: Store, batch_id: str, judge_id: str | None = None
             "judge": judge,
             "workflow": trace["workflow"],
             "task": trace["task_key"],
+            "stratum": trace["stratum"],
             **{name: _number(trace[name]) for name in ("cost_usd", "units", "ceiling_usd")},
             "started_at": "" if pd.isna(trace["started_at"]) else trace["started_at"].isoformat(),
             "agent": "" if trace["agent"] == UNKNOWN else trace["agent"],

@@ -1,6 +1,6 @@
 """Labelled samples and production: their sums, the confusion of a judge, and their composition."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
@@ -645,6 +645,10 @@ def right_inverse(rates: FloatArray) -> FloatArray:
     return np.swapaxes(found, -1, -2).astype(np.float64)
 
 
+# The levels of a column, and traces by stratum, level, and whether they were asked about.
+LevelCounts = tuple[Sequence[str], FloatArray]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
     """Tests that the traces asked about are a random part of production, by column.
@@ -652,33 +656,36 @@ class Composition:
     `p`, `p_holm` : p-value of each column with two levels or more, and adjusted for their number.
     `warned` : columns with an adjusted p-value below .01.
     `refused` : levels that a random sample would hold, each with its column.
-    `checked` : false where the draw was uneven, and nothing can be told from such tests.
+    `strata` : number of strata of the draw within which the two were compared.
+    `checked` : false where the draw was uneven and its strata are not known.
     """
 
     p: Mapping[str, float] = field(default_factory=dict)
     p_holm: Mapping[str, float] = field(default_factory=dict)
     warned: tuple[str, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
+    strata: int = 1
     checked: bool = True
 
 
-def composition(columns: Mapping[str, NDArray[np.str_]], asked: BoolArray) -> Composition:
+def composition(
+    columns: Mapping[str, NDArray[np.str_]], asked: BoolArray, strata: IntArray | None = None
+) -> Composition:
     """Test each column for a difference between traces asked about and the others.
-
-    Two levels: Fisher's exact test. More: levels with fewer than 5 expected traces in the smaller
-    of the two groups are pooled, smallest first, then Pearson's chi-square.
 
     Parameters
     ----------
     columns : mapping of str to array, shape (n_traces,)
         Levels by column, for instance the agent of each trace.
     asked : bool array, shape (n_traces,)
-        Traces that were labelled or skipped; the draw gave all the same chance.
+        Traces that were labelled or skipped; within a stratum the draw gave all the same chance.
+    strata : int array, shape (n_traces,), optional
+        Stratum of the draw, from 0; None where all traces had the same chance.
 
-    References
-    ----------
-    Fisher (1922), J. R. Stat. Soc. 85. https://doi.org/10.2307/2340521
-    Holm (1979), Scand. J. Stat. 6: adjusted p-values. https://www.jstor.org/stable/4615733
+    Returns
+    -------
+    Composition
+        As `composition_of_counts`.
 
     Examples
     --------
@@ -690,50 +697,116 @@ def composition(columns: Mapping[str, NDArray[np.str_]], asked: BoolArray) -> Co
     >>> round(found.p["agent"], 9), found.warned, found.refused
     (0.1, (), ())
     """
-    p: dict[str, float] = {}
-    refused: list[tuple[str, str]] = []
+    stratum = np.zeros(asked.size, dtype=np.int64) if strata is None else strata
+    n_strata = int(stratum.max(initial=0)) + 1
+    counts: dict[str, LevelCounts] = {}
     for name, levels in columns.items():
         names, level = np.unique(levels, return_inverse=True)
-        if names.size < 2:
+        cells = (stratum * names.size + level) * 2 + ~asked
+        table = np.bincount(cells, minlength=n_strata * names.size * 2)
+        counts[name] = names.tolist(), table.reshape(n_strata, names.size, 2).astype(np.float64)
+    return composition_of_counts(counts)
+
+
+def composition_of_counts(counts: Mapping[str, LevelCounts]) -> Composition:
+    """Test each column for a difference between traces asked about and the others, from counts.
+
+    In each stratum of the draw the traces asked about are a random part of all, given the number of
+    each level. The counts by level are added over the strata. Two levels: the exact test, the sum
+    of the probabilities of all sums no likelier than the given one; in one stratum it is Fisher's.
+    More: levels with fewer than 5 expected traces in the smaller of the two groups are pooled,
+    smallest first, then the generalised Cochran-Mantel-Haenszel chi-square; in one stratum
+    Pearson's. Holm over the columns.
+
+    A level with 5 % of production or more that nobody was asked about, although random draws within
+    the strata would miss it with a probability below .0001, is refused.
+
+    Parameters
+    ----------
+    counts : mapping of str to (levels, float array of shape (n_strata, n_levels, 2))
+        By column: traces asked about and others.
+
+    References
+    ----------
+    Fisher (1922), J. R. Stat. Soc. 85. https://doi.org/10.2307/2340521
+    Mantel and Haenszel (1959), J. Natl. Cancer Inst. 22. https://doi.org/10.1093/jnci/22.4.719
+    Landis, Heyman and Koch (1978), Int. Stat. Rev. 46: more than two levels.
+    https://doi.org/10.2307/1402373
+    Holm (1979), Scand. J. Stat. 6: adjusted p-values. https://www.jstor.org/stable/4615733
+
+    Examples
+    --------
+    Two strata of two traces, one asked about in each, both times that of agent a: 1 of 4 choices,
+    and 1 of 4 would take b twice.
+
+    >>> both = np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]])
+    >>> round(composition_of_counts({"agent": (["a", "b"], both)}).p["agent"], 9)
+    0.5
+    """
+    p: dict[str, float] = {}
+    refused: list[tuple[str, str]] = []
+    n_strata = 1
+    for name, (levels, table) in counts.items():
+        n_strata = max(n_strata, len(table))
+        if len(levels) < 2:
             continue
-        table = np.column_stack([
-            np.bincount(level, weights=part, minlength=names.size) for part in (asked, ~asked)
-        ])  # fmt: skip
-        found = _p_value(table.astype(np.float64))
+        found = _p_value(table)
         if found is not None:
             p[name] = found
-        total, n = table.sum(axis=1), float(asked.sum())
-        missed = (table[:, 0] == 0) & (total >= SHARE_MISSED * asked.size)
+        total, asked = table.sum(axis=2), table[:, :, 0].sum(axis=0)
+        missed = (asked == 0) & (total.sum(axis=0) >= SHARE_MISSED * total.sum())
         for k in np.flatnonzero(missed).tolist():
-            if _chance_missed(float(total[k]), n, asked.size) < CHANCE_MISSED:
-                refused.append((name, str(names[k])))
+            if (
+                _chance_missed(total[:, k], table[:, :, 0].sum(axis=1), total.sum(axis=1))
+                < CHANCE_MISSED
+            ):
+                refused.append((name, str(levels[k])))
     adjusted = holm(p)
     return Composition(
         p=p,
         p_holm=adjusted,
         warned=tuple(name for name, value in adjusted.items() if value < WARNED),
         refused=tuple(refused),
+        strata=n_strata,
     )
 
 
 def _p_value(table: FloatArray) -> float | None:
-    """Return the p-value of levels x (asked, others); None if one group is empty."""
-    groups = table.sum(axis=0)
-    if groups.min() == 0:
+    """Return the p-value of strata x levels x (asked, others); None if nothing is random."""
+    # A stratum of which all were asked about, or none, says nothing.
+    table = table[(table.sum(axis=1) > 0).all(axis=1)]
+    table = table[:, table.sum(axis=(0, 2)) > 0]
+    if len(table) == 0 or table.shape[1] < 2:
         return None
-    if len(table) == 2:
-        return _fisher(table)
-    least = float(groups.min() / groups.sum())
-    rows = list(table)
-    while len(rows) > 1 and min(row.sum() for row in rows) * least < EXPECTED_MIN:
+    if table.shape[1] == 2:
+        return _exact(table)
+    groups = table.sum(axis=1)
+    smaller = int(groups.sum(axis=0).argmin())
+    least = groups[:, smaller] / groups.sum(axis=1)
+    rows = [table[:, k] for k in range(table.shape[1])]
+    while len(rows) > 1 and min(float(least @ row.sum(axis=1)) for row in rows) < EXPECTED_MIN:
         rows.sort(key=lambda row: float(row.sum()))
         rows = [rows[0] + rows[1], *rows[2:]]
     if len(rows) < 2:
         return None
-    pooled = np.array(rows)
-    expected = pooled.sum(axis=1, keepdims=True) * groups / groups.sum()
-    statistic = float(((pooled - expected) ** 2 / expected).sum())
-    return float(special.chdtrc(len(rows) - 1, statistic))
+    return _chi_square(np.stack(rows, axis=1))
+
+
+def _chi_square(table: FloatArray) -> float | None:
+    """Return the p-value of the sums over strata of the traces asked about, by level."""
+    total, groups = table.sum(axis=2), table.sum(axis=1)
+    size = groups.sum(axis=1)
+    expected = total * (groups[:, 0] / size)[:, None]
+    # One stratum: Pearson's statistic divides by its size.
+    scale = groups.prod(axis=1) / (size**2 * (size if len(table) == 1 else size - 1))
+    products = np.einsum("s,sk,sl->kl", scale, total, total)
+    covariance = np.diag((scale * size) @ total) - products
+    apart = (table[:, :, 0] - expected).sum(axis=0)
+    rank = int(np.linalg.matrix_rank(covariance, hermitian=True))
+    if rank == 0:
+        return None
+    statistic = float(apart @ np.linalg.pinv(covariance, hermitian=True) @ apart)
+    return float(special.chdtrc(rank, statistic))
 
 
 def _log_choose(n: FloatArray | float, k: FloatArray | float) -> FloatArray:
@@ -741,20 +814,23 @@ def _log_choose(n: FloatArray | float, k: FloatArray | float) -> FloatArray:
         - special.gammaln(np.subtract(n, k) + 1), dtype=np.float64)  # fmt: skip
 
 
-def _fisher(table: FloatArray) -> float:
-    """Return the sum of the probabilities of all tables no likelier than the given one."""
-    first, second = table.sum(axis=1).tolist()
-    n = float(table[:, 0].sum())
-    inside = np.arange(max(0.0, n - second), min(first, n) + 1)
-    log = _log_choose(first, inside) + _log_choose(second, n - inside)
-    log -= _log_choose(first + second, n)
-    own = log[int(table[0, 0] - inside[0])]
-    # Tables of equal probability differ by rounding.
-    return min(1.0, float(np.exp(log[log <= own + 1e-7]).sum()))
+def _exact(table: FloatArray) -> float | None:
+    """Return the sum of the probabilities of all sums over strata no likelier than the given."""
+    chance, start = np.ones(1), 0.0
+    for (first, second), n in zip(table.sum(axis=2), table[:, :, 0].sum(axis=1), strict=True):
+        inside = np.arange(max(0.0, n - second), min(first, n) + 1)
+        log = _log_choose(first, inside) + _log_choose(second, n - inside)
+        chance = np.convolve(chance, np.exp(log - _log_choose(first + second, n)))
+        start += float(inside[0])
+    if chance.size == 1:
+        return None
+    own = chance[int(table[:, 0, 0].sum() - start)]
+    # Sums of equal probability differ by rounding.
+    return min(1.0, float(chance[chance <= own * (1 + 1e-7)].sum()))
 
 
-def _chance_missed(level: float, n: float, whole: float) -> float:
-    """Return the probability that n of the whole, drawn at random, hold none of a level."""
-    if n > whole - level:
+def _chance_missed(level: FloatArray, n: FloatArray, whole: FloatArray) -> float:
+    """Return the probability that n of the whole of each stratum hold none of a level."""
+    if (n > whole - level).any():
         return 0.0
-    return float(np.exp(_log_choose(whole - level, n) - _log_choose(whole, n)))
+    return float(np.exp((_log_choose(whole - level, n) - _log_choose(whole, n)).sum()))

@@ -69,6 +69,7 @@ class VerdictRow:
     sample: int = 0
     workflow: str = ""
     task: str = ""
+    stratum: str = ""
     judge: str = ""
     cost_usd: float | None = None
     units: float = 1.0
@@ -210,10 +211,10 @@ def _check_against(before: Sequence[LabelRow], label: LabelRow) -> None:
 def verdict_rows(source: Source, *, required: Sequence[str] = ()) -> Iterator[VerdictRow]:
     """Yield the rows of a table of verdicts.
 
-    Columns: trace_id, outcome; optional workflow, task, cost_usd, units, ceiling_usd, started_at,
-    judge, agent, model, steps, response_chars, reason, grade (1 to 5), evidence_step,
-    evidence_quote, and sample: 0 or empty for the first verdict on a trace, 1 and up for further
-    ones. `required` ones must not be empty.
+    Columns: trace_id, outcome; optional workflow, task, stratum (of an uneven draw), cost_usd,
+    units, ceiling_usd, started_at, judge, agent, model, steps, response_chars, reason, grade (1 to
+    5), evidence_step, evidence_quote, and sample: 0 or empty for the first verdict on a trace, 1
+    and up for further ones. `required` ones must not be empty.
     """
     for line, row in _with_outcome(source, required):
         with located(place_of(source), line):
@@ -242,6 +243,7 @@ def _verdict(line: int, row: Row) -> VerdictRow:
         grade=cell_whole(row, "grade", minimum=GRADES[0], maximum=GRADES[-1]),
         evidence=cell_evidence(row),
         task=cell_text(row.get("task")),
+        stratum=cell_text(row.get("stratum")),
     )
 
 

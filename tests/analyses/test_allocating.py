@@ -7,12 +7,14 @@ import pytest
 from scipy import stats
 
 from calibration.analyses.agreement.analysis import analyse_agreement
+from calibration.analyses.evidence.data import MISSING
 from calibration.analyses.evidence.from_store import load_batch
 from calibration.analyses.judge.calibration import analyse_judge
 from calibration.analyses.judge.diagnostics import WEIGHED, diagnose_judge
 from calibration.analyses.judge.drift import compare_judges
 from calibration.analyses.judge.groups import analyse_groups
 from calibration.analyses.sampling.draw import SamplingDesign, draw_within
+from calibration.analyses.sampling.escalation import escalate
 from calibration.analyses.sampling.planning import plan_batch
 from calibration.analyses.sampling.stratified import draw_allocated, verdict_strata
 from calibration.analyses.success_rate.from_store import rates_of_store
@@ -97,6 +99,38 @@ def test_every_trace_of_a_stratum_is_drawn_equally_often_and_in_every_place() ->
         for places, chance in ((8, p), (1, p / 8), (3, p * 3 / 8)):
             found = int((drawn[:, :places] == name).sum())
             assert stats.binomtest(found, repeats, chance).pvalue > 0.001 / 60
+
+
+def test_labels_are_compared_with_production_within_the_strata_of_the_draw(
+    judged: World, new_world: NewWorld
+) -> None:
+    """The draw takes three of four uncertain verdicts; that is no skew of its labels."""
+    batch, world = drawn(judged)
+    strata = known(load_batch(judged.store, batch.batch_id).strata)
+    assert np.bincount(strata).tolist() == [s["population"] for s in batch.design["strata"]]
+    world.label("Ann", {name: TRUTH[name] for name in world.drawn})
+    found = known(analyse_judge(judged.store, batch.batch_id).composition)
+    assert (found.checked, found.strata, found.warned) == (True, 4, ())
+    # Verdict and workflow are what was stratified by: there is nothing to compare.
+    assert not {"verdict", "workflow"} & set(found.p)
+    # Of an escalation all that was not drawn is of the part that was audited.
+    escalated = escalate(
+        judged.store, SamplingDesign(seed=2), signal="probability", basis_batch=judged.batch_id
+    )
+    sizes = np.bincount(known(load_batch(judged.store, escalated.batch_id).strata))
+    assert sizes.tolist() == [s["population"] for s in escalated.design["strata"]]
+    # Verdicts that came after the draw: the strata of what was not drawn are not known any longer.
+    other = new_world(n=N, n_drawn=80)
+    other.label("Ann", {name: TRUTH[name] for name in other.drawn})
+    other.judge(dict(list(VERDICT.items())[:390]))
+    late, _ = drawn(other)
+    assert MISSING not in known(load_batch(other.store, late.batch_id).strata)
+    other.judge(dict(list(VERDICT.items())[390:]))
+    strata = known(load_batch(other.store, late.batch_id).strata)
+    assert (strata != MISSING).sum() == 80
+    in_late = World(other.store, late.batch_id, tuple(ids(N)))
+    in_late.label("Ann", {t: TRUTH[t] for t in other.store.batch_items(late.batch_id)["trace_id"]})
+    assert not known(analyse_judge(other.store, late.batch_id).composition).checked
 
 
 def test_weights_are_those_of_the_labelled_traces(judged: World) -> None:

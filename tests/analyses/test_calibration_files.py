@@ -1,5 +1,6 @@
 """Calibration on files and tables: what their loaders read, and what is refused."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,10 +11,12 @@ import pandas as pd
 import pytest
 
 from calibration.analyses.evidence.data import nonresponse_weights
-from calibration.analyses.evidence.from_files import Ceilings, load_tables
+from calibration.analyses.evidence.from_files import Ceilings, load_tables, read_tables
+from calibration.analyses.imports import stored_label_rows, stored_verdict_rows
 from calibration.analyses.judge.calibration import (
     CalibrationOptions,
     JudgeCalibration,
+    analyse_judge,
     calibrate_judge,
     judge_alpha,
 )
@@ -25,7 +28,8 @@ from calibration.judge_calibration.samples import (
     judge_quality,
 )
 from calibration.tables.labels import Source, read_ceilings
-from tests.analyses.worlds import known
+from tests.analyses.conftest import NewWorld
+from tests.analyses.worlds import ids, known
 from tests.classes import CREDIT, OUTCOMES
 
 TWO = {"pass": 1.0, "fail": 0.0}
@@ -376,13 +380,58 @@ def test_labels_of_one_class_allow_its_recall_and_no_rate() -> None:
         assert len(result.set_aside) == 2
 
 
-def test_a_verdict_that_a_random_sample_would_hold_refuses_the_rate(write: Write) -> None:
-    # 3 of 103: .971^40 = .31, as chance would have it.
-    refused, fine = (
-        of_table(write, [[30, 0], [10, 0]], {"pass": 60, "fail": n}).calibration for n in (40, 3)
-    )
-    assert "not_a_sample" in {n.code for n in refused.refusals}
-    assert fine.headline == "post_stratified"
+@pytest.mark.parametrize("counted", [False, True])
+def test_a_verdict_that_a_random_sample_would_hold_refuses_the_rate(
+    write: Write, counted: bool
+) -> None:
+    """40 of 40 + 60 + n runs: C(100, 40) / C(100 + n, 40) is 4e-10 for 40, .23 for 3.
+
+    A verdict below 5 % of production is not asked for, however unlikely: 20 of 10,020 labelled
+    4,000 times over.
+    """
+    table = [[30, 0], [10, 0]]
+    for labelled, others, refused in (
+        (table, {"pass": 60, "fail": 40}, True),
+        (table, {"pass": 60, "fail": 3}, False),
+        ([[3000, 0], [1000, 0]], {"pass": 6000, "fail": 20}, False),
+    ):
+        if counted:
+            whole = [sum(map(sum, labelled)) + others["pass"], others["fail"]]
+            text = json.dumps({
+                "design": "production", "classes": list(TWO), "credit": [1, 0],
+                "confusion": labelled, "production_judge_counts": whole,
+            })  # fmt: skip
+            found = calibrate_judge(read_tables(write("t.json", text))[0], CalibrationOptions())
+        else:
+            found = of_table(write, labelled, others)
+        codes = {n.code for n in found.calibration.refusals}
+        assert ("not_a_sample" in codes) == refused
+        assert known(found.composition).refused == ((("verdict", "fail"),) if refused else ())
+        assert found.calibration.headline == (None if refused else "post_stratified")
+
+
+def test_labels_of_one_class_have_the_exact_bound_in_files_as_in_the_store(
+    new_world: NewWorld,
+) -> None:
+    """84 of 84 complete: 1 - (.025)^(1/84) below 1, whatever the judge called them."""
+    world = new_world(n=400, n_drawn=84)
+    world.label("Ann", dict.fromkeys(world.drawn, "complete"))
+    world.judge({t: "complete" if k % 4 else "abandoned" for k, t in enumerate(ids(400))})
+    stored = analyse_judge(world.store)
+    labels = pd.DataFrame(stored_label_rows(world.store, world.batch_id))
+    verdicts = pd.DataFrame(stored_verdict_rows(world.store, world.batch_id))
+    files = calibrated(labels, verdicts)
+    for found in (stored, files):
+        net = found.calibration.estimates["post_stratified"].net
+        assert found.calibration.headline == "post_stratified"
+        assert net.interval == pytest.approx((0.025 ** (1 / 84), 1.0), abs=1e-9)
+        assert "one_class_only" not in {n.code for n in found.calibration.refusals}
+    assert stored.calibration.estimates == files.calibration.estimates
+    # A reference set says nothing of a rate when all of it is of one class.
+    reference = calibrated(labels, verdicts, "reference").calibration
+    assert (reference.headline, {n.code for n in reference.refusals} >= {"one_class_only"}) == (
+        None, True,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

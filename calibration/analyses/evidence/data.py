@@ -159,7 +159,8 @@ class CalibrationData:
     `human` : shape (n_labelled, n_classes), the adjudicated class, otherwise class shares of
         reviewers
     `weights` : inverse inclusion probabilities; None if equal
-    `strata` : stratum of the draw of each labelled trace, where it is known and `weights` differ
+    `strata` : shape (n_traces,), stratum of an uneven draw, `MISSING` where not known; None if
+        the draw was even
     `skipped_ids` : traces skipped and never labelled
     `unlabelled` : traces of the batch without a label
     `overlap_random` : whether the traces with two labels are a random part of the batch
@@ -188,10 +189,10 @@ class CalibrationData:
     adjudicated: NDArray[np.bool_]
     tasks: NDArray[np.int64]
     weights: NDArray[np.float64] | None = None
-    strata: NDArray[np.int64] | None = None
     reviewers: tuple[str, ...] = ()
     skipped_ids: tuple[str, ...] = ()
     skipped_weights: NDArray[np.float64] | None = None
+    strata: NDArray[np.int64] | None = None
     unlabelled: int = 0
     exposed: int = 0
     overlap_random: bool = False
@@ -291,8 +292,12 @@ class CalibrationData:
             clusters=self.tasks[self.at],
             first_human=first,
             overlap=overlap,
-            strata=self.strata,
+            strata=self._strata_of_labels(),
         )
+
+    def _strata_of_labels(self) -> NDArray[np.int64] | None:
+        found = None if self.strata is None else self.strata[self.at]
+        return None if found is None or (found == MISSING).any() else found
 
     def _phases(self) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_] | None]:
         """Return the shares by first labels, and the traces with two; None where none has two."""

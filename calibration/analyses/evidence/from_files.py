@@ -35,6 +35,7 @@ from calibration.tables.vocabulary import (
     NO_CLASS,
     Recoded,
     Vocabulary,
+    in_order,
     read_outcomes,
 )
 from calibration.taxonomy import Taxonomy, default_taxonomy
@@ -170,6 +171,7 @@ def load_tables(
         tasks=pd.factorize(traces["task_key"])[0],
         weights=None if weights is None else weights[: len(found)],
         reviewers=human.reviewers,
+        strata=None if weights is None else _strata(judged),
         overlap_random=overlap_random,
         skipped_ids=tuple(skipped),
         skipped_weights=None if weights is None else weights[len(found) :],
@@ -317,6 +319,16 @@ def _weights(
                 "field 'weight': is missing and other traces have one; give each trace one"
             )
     return None
+
+
+def _strata(verdicts: VerdictFile) -> NDArray[np.int64] | None:
+    """Return the stratum of the draw of each trace; None where none is named."""
+    names = [row.stratum for row in verdicts.rows.values()]
+    if not any(names):
+        return None
+    # Sums over strata have the same last digit in a store and in its exported files.
+    place = {name: k for k, name in enumerate(in_order({*names} - {""}))}
+    return np.array([place.get(name, MISSING) for name in names], dtype=np.int64)
 
 
 def _grades(

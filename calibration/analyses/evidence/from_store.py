@@ -28,6 +28,9 @@ from calibration.success_rate.runs import cost_penalties
 # Columns of a trace that numbers depend on, beside labels and verdicts.
 INPUT_COLUMNS = ["trace_id", "workflow", "task_key", "cost_usd", "units", "ceiling_usd"]
 
+# The workflows of a verdict that are no stratum of their own.
+OTHER_WORKFLOWS = "other workflows"
+
 CONFIDENCE = {1: "low", 2: "medium", 3: "high"}
 
 
@@ -151,11 +154,11 @@ def load_batch(
         human=class_shares(codes, settled_codes, len(taxonomy.names)),
         adjudicated=settled_codes != MISSING,
         tasks=pd.factorize(traces["task_key"])[0],
-        weights=(weights := _weights(batch, items, list(labelled["trace_id"]))),
-        strata=None if weights is None or part != WHOLE else _strata(labelled),
+        weights=_weights(batch, items, list(labelled["trace_id"])),
         reviewers=tuple(sorted(labels["reviewer_id"].unique())),
         skipped_ids=tuple(sorted(only_skipped)),
         skipped_weights=_weights(batch, items, sorted(only_skipped)),
+        strata=_strata(store, batch, traces, items) if part == WHOLE else None,
         unlabelled=len(items) - len(labelled) - len(only_skipped),
         exposed=exposed,
         overlap_random=batch.is_sample,
@@ -254,10 +257,41 @@ def _weights(batch: Batch, items: pd.DataFrame, trace_ids: list[str]) -> NDArray
     return np.asarray(1 / probability.to_numpy(dtype=np.float64))
 
 
-def _strata(labelled: pd.DataFrame) -> NDArray[np.int64] | None:
-    """Return the stratum of the draw of each labelled trace; None if the batch names none."""
-    strata = labelled["stratum"]
-    return None if strata.isna().any() else strata.to_numpy(dtype=np.int64)
+def _strata(
+    store: Store, batch: Batch, traces: pd.DataFrame, items: pd.DataFrame
+) -> NDArray[np.int64] | None:
+    """Return the stratum of an uneven draw of each trace, `MISSING` where it is not known."""
+    if _weights(batch, items, []) is None or items["stratum"].isna().any():
+        return None
+    given = items.set_index("trace_id")["stratum"].reindex(traces["trace_id"])
+    drawn = given.fillna(MISSING).to_numpy(dtype=np.int64)
+    described = batch.design.get("strata") or []
+    found = _strata_by_verdict(store, batch, traces, described)
+    left = [k for k, one in enumerate(described) if one["n"] < one["population"]]
+    if found is None and len(left) == 1:
+        # Whatever was not drawn is of the only stratum that was not drawn whole.
+        found = np.where(drawn == MISSING, left[0], drawn)
+    if found is None or (found == MISSING).any() or (found != drawn)[drawn != MISSING].any():
+        return drawn
+    sizes = np.bincount(found, minlength=len(described)).tolist()
+    return found if sizes == [one["population"] for one in described] else drawn
+
+
+def _strata_by_verdict(
+    store: Store, batch: Batch, traces: pd.DataFrame, described: list[dict[str, Any]]
+) -> NDArray[np.int64] | None:
+    """Return the stratum of each trace by the judge's verdict and the workflow."""
+    place = {(one.get("verdict"), one.get("workflow")): k for k, one in enumerate(described)}
+    if not place or any(verdict is None for verdict, _ in place):
+        return None
+    said = store.verdict_frame(str(batch.design["judge"])).set_index("trace_id")["outcome"]
+    verdicts = traces["trace_id"].map(said)
+    verdicts = verdicts.where(verdicts.isin(store.taxonomy().names), NO_VERDICT)
+    found = [
+        next((place[of, w] for w in (flow, OTHER_WORKFLOWS, None) if (of, w) in place), MISSING)
+        for of, flow in zip(verdicts, traces["workflow"], strict=True)
+    ]
+    return np.array(found, dtype=np.int64)
 
 
 def _later_traces(batch: Batch, every: pd.DataFrame, part: Part) -> int:

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA, UnitSums
 from calibration.analyses.evidence.data import (
     BY,
+    MISSING,
     CalibrationData,
     Provenance,
     ReviewedTrace,
@@ -41,8 +42,10 @@ from calibration.judge_calibration.samples import (
     Design,
     JudgeQuality,
     LabelledSample,
+    LevelCounts,
     Notice,
     composition,
+    composition_of_counts,
 )
 from calibration.judge_calibration.strata import ClassProbabilities, class_probabilities
 from calibration.records import SetAside
@@ -57,9 +60,6 @@ SKIPPED_SHARE_SHOWN = 0.03
 
 # The uncorrected rate uses no labels.
 WITHOUT_LABELS = ("judge_raw",)
-
-# Below this probability of missing a verdict by chance, a sample is not random.
-TOO_UNLIKELY = 0.001
 
 # Workflows and judges with a smaller share of either side are ignored.
 SHARE_THAT_COUNTS = 0.02
@@ -297,14 +297,7 @@ def _checked(
     """Refuse and warn where labels drawn elsewhere cannot support a result."""
     if data.sampling == "drawn":
         return result
-    result = checked_claims(
-        result,
-        production_counts=data.production_counts(
-            "production" if data.sampling == "chosen" else options.design
-        ),
-        verdict_names=data.verdict_names,
-        classes=data.classes,
-    )
+    result = checked_claims(data, result, options.design)
     if data.sampling == "chosen":
         return refused(result, [CHOSEN])
     counted = data.production(options.design)
@@ -345,9 +338,11 @@ def _other_period(reference: pd.Series, production: pd.Series) -> tuple[Notice, 
 
 def _composition(data: CalibrationData, options: CalibrationOptions) -> Composition | None:
     """Test that the traces asked about look like production; None where that is not the design."""
-    if data.counts is not None or options.design != "production" or not data.is_sample:
+    if options.design != "production" or not data.is_sample:
         return None
-    if data.weights is not None and np.ptp(data.weights) > 0:
+    if data.counts is not None:
+        return composition_of_counts({"verdict": _by_verdict(data, options.design)})
+    if data.weights is not None and (data.strata is None or (data.strata == MISSING).any()):
         return Composition(checked=False)
     asked = np.zeros(len(data.verdicts), dtype=bool)
     asked[data.at] = asked[data.skipped_at] = True
@@ -357,7 +352,16 @@ def _composition(data: CalibrationData, options: CalibrationOptions) -> Composit
             columns[name] = group_names(data.traces, name)
     if np.array_equal(columns["agent"], columns.get("model", np.empty(0))):
         del columns["model"]
-    return composition(columns, asked)
+    return composition(columns, asked, data.strata)
+
+
+def _by_verdict(data: CalibrationData, design: Design) -> LevelCounts:
+    """Return labelled and other traces by verdict."""
+    asked = np.bincount(data.verdicts[data.at], minlength=len(data.verdict_names))
+    whole = data.production_counts("production")
+    if data.counts is not None and design == "reference":
+        whole = whole + asked
+    return data.verdict_names, np.column_stack([asked, whole - asked])[None].astype(np.float64)
 
 
 def _with_composition(
@@ -368,8 +372,6 @@ def _with_composition(
         return found
     labels = f"{found.n_labels:,} traces drawn at random would hold some"
     mend = "draw traces at random from all of production and label those"
-    # `checked_claims` has refused verdicts of labels drawn elsewhere.
-    known = () if data.sampling == "drawn" else ("verdict",)
     objections = [
         Notice(
             code="not_a_sample",
@@ -378,7 +380,6 @@ def _with_composition(
             mend=mend,
         )
         for column, level in composed.refused
-        if column not in known
     ]
     warnings = [
         Notice(
@@ -508,46 +509,25 @@ def _refused(estimate: Estimate, why: str) -> Estimate:
     )
 
 
-def checked_claims(
-    calibration: Calibration,
-    *,
-    production_counts: ArrayLike,
-    verdict_names: Sequence[str],
-    classes: Sequence[str],
-) -> Calibration:
-    """Refuse results that labels of one class, or of chosen traces, cannot support.
+def checked_claims(data: CalibrationData, found: Calibration, design: Design) -> Calibration:
+    """Refuse and warn where labels of one class, or of one verdict, may have been chosen.
 
-    `production_counts` are judged production traces by verdict; `verdict_names` and `classes` are
-    in the order of the confusion table. Refusals: ``one_class_only`` (every label is of one class;
-    only its recall can be known) and, for design ``"production"``, ``not_a_sample`` (a verdict
-    without a label that a random sample would hold). Warning: ``chosen_by_verdict`` (all labelled
-    traces have one verdict, so that recall may be 1 by construction).
+    Refusal: ``one_class_only`` (every label is of one class, and no random sample of production;
+    only its recall can be known). Warning: ``chosen_by_verdict`` (all labelled traces have one
+    verdict, and a random sample would hold others, so that recall may be 1 by construction).
     """
-    table = calibration.confusion.table
-    labelled, labels = table.sum(axis=0), calibration.n_labels
-    share = _shares(production_counts)
-    unlikely = (labelled == 0) & ((1 - share) ** labels < TOO_UNLIKELY)
-    missing = np.flatnonzero(unlikely).tolist()
-    objections = []
-    only = np.flatnonzero(table.sum(axis=1) > 0)
-    if only.size == 1:
-        objections.append(_one_class(classes[int(only[0])], labels))
-        judge = _of_one_class(calibration.judge)
-        calibration = replace(calibration, judge=judge)
-    if calibration.design == "production" and missing:
-        objections += [_not_drawn(verdict_names[k], float(share[k]), labels) for k in missing]
-    seen = np.flatnonzero(labelled > 0)
-    result = refused(calibration, objections)
-    if seen.size == 1 and missing:
-        one = verdict_names[int(seen[0])]
-        warning = _chosen(one, float(share[seen[0]]), labels)
-        result = replace(result, warnings=(*result.warnings, warning))
-    return result
-
-
-def _shares(counts: ArrayLike) -> NDArray[np.float64]:
-    array = np.asarray(counts, dtype=np.float64)
-    return array / max(1.0, float(array.sum()))
+    table, labels = found.confusion.table, found.n_labels
+    only, seen = (np.flatnonzero(table.sum(axis=axis) > 0) for axis in (1, 0))
+    lacking = composition_of_counts({"verdict": _by_verdict(data, design)}).refused
+    if only.size == 1 and (lacking or design == "reference" or not data.is_sample):
+        found = replace(found, judge=_of_one_class(found.judge))
+        found = refused(found, [_one_class(data.classes[int(only[0])], labels)])
+    if seen.size != 1 or not lacking:
+        return found
+    counts = data.production_counts(design if data.is_sample else "production")
+    share = float(counts[seen[0]] / max(1, counts.sum()))
+    warning = _chosen(data.verdict_names[int(seen[0])], share, labels)
+    return replace(found, warnings=(*found.warnings, warning))
 
 
 def _one_class(name: str, n: int) -> Notice:
@@ -557,16 +537,6 @@ def _one_class(name: str, n: int) -> Notice:
         why=f"all {n:,} labelled traces are of the human class {name}: only its recall can be "
         "known, no rate",
         mend="label traces of the other classes, best 100 drawn at random from production",
-    )
-
-
-def _not_drawn(name: str, share: float, n: int) -> Notice:
-    return Notice(
-        estimator=EVERY,
-        code="not_a_sample",
-        why=f"no label on a trace with verdict {name}, {100 * share:.1f} % of production: "
-        f"{n:,} traces drawn at random would hold some",
-        mend="draw traces at random from all of production and label those",
     )
 
 

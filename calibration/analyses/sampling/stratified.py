@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from calibration.analyses.evidence.data import CalibrationData
 from calibration.analyses.evidence.from_store import (
+    OTHER_WORKFLOWS,
     choose_judge,
     refuse_mixture,
     trace_penalties,
@@ -32,8 +33,6 @@ from calibration.records import NO_VERDICT
 from calibration.store import Batch, Store
 from calibration.success_rate.runs import scores
 from calibration.taxonomy import Taxonomy
-
-OTHER_WORKFLOWS = "other workflows"
 
 # From this many drawn traces on a workflow is a stratum of its own within a verdict.
 ALONE = 5

@@ -166,10 +166,13 @@ def of_what(found: JudgeCalibration) -> Iterator[str]:
 def composed(found: Composition) -> str:
     """Return what was checked of the labelled traces as a sample of production."""
     if not found.checked:
-        return "not checked whether the labels look like production: their weights differ"
+        return (
+            "not checked whether the labels look like production: their weights differ, and the "
+            "strata of the draw are not known"
+        )
     if not found.p:
         return "nothing is known of the traces by which labels and production could be compared"
-    seen = ", ".join(found.p)
+    seen = ", ".join(found.p) + f", within {found.strata} strata of the draw" * (found.strata > 1)
     if found.warned or found.refused:
         return f"labels compared with the rest of production by {seen}: they differ, see below"
     return f"labels compared with the rest of production by {seen}: no difference seen"
