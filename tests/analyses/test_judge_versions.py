@@ -95,3 +95,16 @@ def test_what_cannot_be_compared_is_refused(world: World) -> None:
     world.judge({"r000": C}, "drawn", simulated=True)
     with pytest.raises(MixedDataError, match="simulated"):
         compare_judges(world.store, "v1", "drawn")
+
+
+def test_agreement_of_the_judges_by_task(new_world: NewWorld) -> None:
+    """All runs of 4 of 10 tasks change: .6 x .4 x 10 / 9 / 10, over tasks and not over 40 runs."""
+    names = ids(40)
+    tasks = {name: {"task_key": f"t/{k // 4}"} for k, name in enumerate(names)}
+    world = new_world(n=40, n_drawn=10, traces=tasks)
+    world.judge(dict.fromkeys(names, C) | dict.fromkeys(names[20:], M), "v1")
+    world.judge(dict.fromkeys(names, C) | dict.fromkeys(names[36:], M), "v2")
+    found = compare_judges(world.store, "v1", "v2")
+    assert found.same.value == pytest.approx(0.6)
+    assert found.same.se == pytest.approx(np.sqrt(0.24 / 9))
+    assert found.alpha.method == "delete-one jackknife, Fisher z, by cluster"

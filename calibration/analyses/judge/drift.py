@@ -9,7 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA, PERCENT_AGREEMENT, estimate
-from calibration.agreement.ratings import count_patterns
+from calibration.agreement.inference import clusters_of
+from calibration.agreement.ratings import patterns_of_items
 from calibration.analyses.evidence.data import CalibrationData, Provenance, fingerprint
 from calibration.analyses.evidence.from_files import outcome_code
 from calibration.analyses.evidence.from_store import (
@@ -114,7 +115,9 @@ def _drift(
     n_verdicts = max(credit.size, int(codes.max()) + 1)
     cells = codes[:, 0] * n_verdicts + codes[:, 1]
     table = np.bincount(cells, minlength=n_verdicts**2).reshape(n_verdicts, n_verdicts)
-    patterns = count_patterns(codes, n_classes=n_verdicts)
+    patterns, of_item = patterns_of_items(codes, n_classes=n_verdicts)
+    repeat = np.unique(both.tasks).size < len(codes)
+    clusters = clusters_of(of_item, both.tasks, n_patterns=len(patterns.counts)) if repeat else None
     classes = (codes < credit.size).all(axis=1)
     of_credit = credit[codes[classes]]
     frame = pd.DataFrame(codes, columns=["before", "after"]).assign(
@@ -136,8 +139,8 @@ def _drift(
             clusters=both.tasks[classes],
             confidence_level=level,
         ),
-        same=estimate(PERCENT_AGREEMENT, patterns, confidence_level=level),
-        alpha=estimate(KRIPPENDORFF_ALPHA, patterns, confidence_level=level),
+        same=estimate(PERCENT_AGREEMENT, patterns, clusters=clusters, confidence_level=level),
+        alpha=estimate(KRIPPENDORFF_ALPHA, patterns, clusters=clusters, confidence_level=level),
         against_humans=None if data is None else _against(both, data, options),
         fingerprint=fingerprint(
             taxonomy=taxonomy, settings={"kind": "judge drift", **settings}, both=of_both
