@@ -101,14 +101,14 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
 @click.option(
     "--human",
     type=FILE,
-    help="File of labels: trace_id, outcome, optional reviewer, adjudicated, weight, cluster, "
-    "rationale.",
+    help="File of labels: trace_id, outcome (empty: skipped), optional reviewer, adjudicated, "
+    "weight, cluster, rationale, exposed.",
 )
 @click.option(
     "--verdicts",
     type=FILE,
-    help="File of verdicts: trace_id, outcome, workflow, cost_usd, optional units, started_at, "
-    "judge, agent, model, steps, response_chars, reason, sample.",
+    help="File of verdicts: trace_id, outcome, workflow, cost_usd, optional task, stratum, units, "
+    "ceiling_usd, started_at, judge, agent, model, steps, response_chars, reason, grade, sample.",
 )
 @click.option("--counts", type=FILE, help="JSON file of tables; it names the design itself.")
 @click.option(
