@@ -10,10 +10,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibration.judge_calibration.samples import confusion_from_table, validated_human
-from calibration.statistics.contingency import kappa_of_table
+from calibration.judge_calibration.samples import (
+    composition,
+    confusion_from_table,
+    validated_human,
+)
+from calibration.statistics.contingency import holm, kappa_of_table
 from calibration.statistics.estimate import (
     OK,
+    BoolArray,
     Estimate,
     FloatArray,
     IntArray,
@@ -456,3 +461,37 @@ def _first(codes: IntArray) -> IntArray:
         return np.zeros(0, dtype=np.int64)
     first: IntArray = codes[np.arange(len(codes)), (codes != MISSING).argmax(axis=1)]
     return first
+
+
+def changed_meanings(human: ArrayLike, verdicts: IntArray, late: BoolArray) -> dict[int, float]:
+    """Test for each verdict that the classes behind it are the same in two periods.
+
+    P(class | verdict) is what labels carry over to runs of another period. Fisher's exact test or
+    Pearson's chi-square of class by period, as in `composition`; traces are independent, and one
+    with several labels counts under its most frequent class. `human` and `verdicts` are those of
+    `LabelledSample`, `late` marks labels of the second period.
+
+    Returns
+    -------
+    dict of int to float
+        p-value by verdict, adjusted for their number (Holm). A verdict with one class, or with
+        labels of one period, is not tested.
+
+    Examples
+    --------
+    Verdict 0 was right 5 times of 5, then 0 times of 5: 2 of the 252 tables are as extreme.
+    Verdict 1 has labels of one period.
+
+    >>> human = np.eye(2)[[0] * 5 + [1] * 5 + [1, 0]]
+    >>> verdicts, late = np.repeat([0, 1], [10, 2]), np.arange(12) >= 5
+    >>> {k: round(p, 5) for k, p in changed_meanings(human, verdicts, late).items()}
+    {0: 0.00794}
+    """
+    classes = validated_human(human).argmax(axis=1).astype(str)
+    p_values = {}
+    for verdict in np.unique(verdicts).tolist():
+        rows = verdicts == verdict
+        found = composition({"class": classes[rows]}, late[rows]).p
+        if "class" in found:
+            p_values[verdict] = found["class"]
+    return holm(p_values)

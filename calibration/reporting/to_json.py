@@ -571,7 +571,8 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "leniency leniency_by=leniency_by[][group] slopes_per_doubling=slopes "
         "own_family retest.changed=retest.changed retest.two_differ=retest.differ "
         "retest.most_asked=retest.most_asked "
-        "retest.changed_by_first_verdict=retest.per_verdict[@verdicts] missing notes fingerprint",
+        "retest.changed_by_first_verdict=retest.per_verdict[@verdicts] over_time missing notes "
+        "fingerprint",
     ),
     BesidePanel: ("humans=panel judge=outsider difference within_human_disagreement=within",),
     Leniency: ("*gap p_holm judge_credit=verdict_credit human_credit",),

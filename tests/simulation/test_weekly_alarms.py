@@ -3,9 +3,18 @@
 import numpy as np
 import pytest
 
+from calibration.judge_calibration.bias import changed_meanings
 from calibration.success_rate.trend import cusum, expectation, false_alarm_rate, weekly_series
 from tests.classes import count_runs
-from tests.simulation.judged import Floats, Judge, Tally
+from tests.simulation.judged import (
+    PRODUCTION,
+    Floats,
+    Judge,
+    Tally,
+    draw_cells,
+    lenient_judge,
+    unfold,
+)
 from tests.simulation.runs import CEILING, TRUTH, independent, repeated, shifted
 
 pytestmark = pytest.mark.slow
@@ -117,3 +126,26 @@ def test_cusum_finds_a_lasting_drop(judge: Judge, scatter: float) -> None:
     of = f"6 points at SE .02, true weeks scatter by {scatter:g}"
     found.give(judge, DROP, f"{of}: found within 8 weeks", seed=seed, band=(0.95, 1.0))
     single.give(judge, "weekly anomaly", f"{of}: found within 8 weeks", seed=seed, band=(0.0, 0.3))
+
+
+@pytest.mark.parametrize(("n", "worse", "band"), [
+    (60, 0.0, (0.0, 0.05)), (200, 0.0, (0.0, 0.05)), (400, 0.0, (0.0, 0.05)),
+    (400, 0.2, (0.7, 1.0)),
+])  # fmt: skip
+def test_labels_are_called_stale(
+    judge: Judge, n: int, worse: float, band: tuple[float, float]
+) -> None:
+    """Half of the labels are of each period; the judge may be worse in the second."""
+    seed, tally = 20295, Tally(0.0)
+    rng = np.random.default_rng([seed, n, round(100 * worse)])
+    late = np.repeat([False, True], n // 2)
+    for _ in range(REPETITIONS):
+        halves = [
+            unfold(draw_cells(rng, n // 2, PRODUCTION, lenient_judge(accuracy)))
+            for accuracy in (0.85, 0.85 - worse)
+        ]
+        human, verdicts = (np.concatenate([half[k] for half in halves]) for k in (0, 1))
+        found = changed_meanings(np.eye(5)[human], verdicts, late)
+        tally.count(min(found.values(), default=1.0) < 0.05)
+    of = f"{n} labels, judge .85, then {0.85 - worse:.2f}: some verdict has changed (Holm)"
+    tally.give(judge, "labels called stale", of, seed=seed, band=band)

@@ -13,6 +13,7 @@ from calibration.analyses.judge.drift import JudgeDrift
 from calibration.errors import CalibrationError
 from calibration.records import SOURCE_JUDGE
 from calibration.reporting.document import number, percent
+from calibration.reporting.sections.judge import over_time
 from calibration.statistics.means import MeanAgainstZero
 from calibration.store import Store
 
@@ -57,6 +58,9 @@ def show(store: Store, found: Found, leniency: tuple[Table, ...]) -> None:
     """Draw the second part of the section."""
     _favours(found, leniency)
     _again(found)
+    if found.diagnosed.over_time is not None:
+        st.markdown("#### Do the labels still hold?")
+        st.text(over_time(found.diagnosed.over_time))
     _moved(store, found)
 
 

@@ -23,6 +23,7 @@ from calibration.analyses.evidence.data import (
 )
 from calibration.analyses.evidence.from_store import load_judged, with_context
 from calibration.analyses.judge.calibration import CalibrationOptions, credit_gaps, leniency_of
+from calibration.analyses.judge.drift import LabelDrift, labels_over_time
 from calibration.judge_calibration.bias import (
     HC3,
     NodeQuality,
@@ -93,6 +94,7 @@ class JudgeDiagnostics:
         (characters) and ``steps``
     `own_family` : credit gap on agents of the judge's own model family less that on others, within
         human class
+    `over_time` : whether labels of earlier runs still hold; None for a reference set and for tables
     `missing` : facts missing in the source of the labels, with the remedy
     """
 
@@ -109,6 +111,7 @@ class JudgeDiagnostics:
     slopes: dict[str, MeanAgainstZero]
     own_family: MeanAgainstZero
     retest: Retest
+    over_time: LabelDrift | None = None
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     fingerprint: str
@@ -181,6 +184,9 @@ def diagnose(
             n_verdicts=max(len(data.verdict_names), int(again.max(initial=0)) + 1),
             confidence_level=level,
         ),
+        over_time=labels_over_time(data, sample)
+        if listed and options.design == "production"
+        else None,
         missing=tuple(_missing(data, groups, sizes)) if listed else OF_TABLES,
         notes=() if sample.weights is None else (WEIGHED,),
         fingerprint=data.fingerprint(

@@ -1,7 +1,8 @@
-"""Drift of a judge: two judges, or two versions of one, on the same traces."""
+"""Drift of a judge: two judges on the same traces, and the meaning of its verdicts over time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,13 @@ from numpy.typing import NDArray
 from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA, PERCENT_AGREEMENT, estimate
 from calibration.agreement.inference import clusters_of
 from calibration.agreement.ratings import patterns_of_items
-from calibration.analyses.evidence.data import CalibrationData, Provenance, fingerprint
+from calibration.analyses.evidence.data import (
+    UNKNOWN,
+    CalibrationData,
+    Provenance,
+    fingerprint,
+    group_names,
+)
 from calibration.analyses.evidence.from_files import outcome_code
 from calibration.analyses.evidence.from_store import (
     choose_judge,
@@ -21,15 +28,21 @@ from calibration.analyses.evidence.from_store import (
 )
 from calibration.analyses.judge.calibration import CalibrationOptions
 from calibration.errors import CalibrationError, InputError, MixedDataError
+from calibration.judge_calibration.bias import changed_meanings
+from calibration.judge_calibration.samples import LabelledSample
 from calibration.records import NO_VERDICT, SOURCE_JUDGE
 from calibration.statistics.contingency import TestResult, holm, mcnemar
-from calibration.statistics.estimate import Estimate
+from calibration.statistics.estimate import OK, Estimate
 from calibration.statistics.means import MeanAgainstZero, mean_against_zero
 from calibration.store import Store
 from calibration.tables.labels import VerdictFile, read_verdicts
 from calibration.tables.vocabulary import NO_CLASS
+from calibration.text import first_day
 
 NOT_LABELLED = "no labelled trace has a verdict of both: label traces that both judged"
+ONE_WEEK = "not_estimable: labelled runs of two weeks or more are needed"
+STALE = 0.05
+DAYS_OF_A_MONTH = 365.25 / 12
 NOT_CLASSES = "no trace has a verdict of both that is a class"
 
 
@@ -341,3 +354,63 @@ def other_verdicts(provenance: Provenance, against: str) -> VerdictFile:
     if against == provenance.judge_id:
         raise InputError(f"the two judges must differ, got {against!r:.80} twice")
     return read_verdicts(Path(provenance.verdicts), judge=against)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelDrift:
+    """Whether labels of earlier runs still hold: P(class | verdict) in two periods.
+
+    `first`, `middle`, `last` : weeks of the labelled runs; the later period, of about half of them,
+        begins with `middle`
+    `p_holm` : adjusted p-value of each verdict that can be tested
+    `stale_before` : week before which labels no longer hold; None where no change is shown
+    `unlabelled_since`, `n_since` : first week of production after the last labelled run, and how
+        many runs there are from it on
+    `a_month` : labels a month that keep the present half-width: as many as there are, from the
+        period that still holds
+    """
+
+    status: str
+    n: int
+    first: str | None = None
+    middle: str | None = None
+    last: str | None = None
+    p_holm: dict[str, float] = field(default_factory=dict)
+    stale_before: str | None = None
+    unlabelled_since: str | None = None
+    n_since: int = 0
+    a_month: int | None = None
+
+
+def labels_over_time(data: CalibrationData, sample: LabelledSample) -> LabelDrift:
+    """Compare the classes behind each verdict in the earlier and the later half of the labels.
+
+    Halves are parted between weeks. Labels are stale where a verdict changes at .05 (Holm).
+    """
+    weeks = group_names(data.traces, "week")
+    of_label = weeks[data.at]
+    known = of_label != UNKNOWN
+    names, counts = np.unique(of_label[known], return_counts=True)
+    if names.size < 2:
+        return LabelDrift(status=ONE_WEEK, n=int(known.sum()))
+    before = counts.cumsum()[:-1]
+    middle = str(names[1 + np.abs(2 * before - counts.sum()).argmin()])
+    late = of_label[known] >= middle
+    found = changed_meanings(sample.human[known], sample.verdicts[known], late)
+    p_holm = {data.verdict_names[verdict]: p for verdict, p in found.items()}
+    stale = any(p < STALE for p in p_holm.values())
+    first, last = middle if stale else str(names[0]), str(names[-1])
+    days = (first_day(last) - first_day(first)).days + 7
+    since = weeks[(weeks > last) & (weeks != UNKNOWN)]
+    return LabelDrift(
+        status=OK,
+        n=int(known.sum()),
+        first=str(names[0]),
+        middle=middle,
+        last=last,
+        p_holm=p_holm,
+        stale_before=middle if stale else None,
+        unlabelled_since=str(np.unique(since)[0]) if since.size else None,
+        n_since=int(since.size),
+        a_month=ceil(int(known.sum()) * DAYS_OF_A_MONTH / days),
+    )

@@ -6,7 +6,7 @@ from calibration.agreement.annotators import BesidePanel
 from calibration.analyses.evidence.data import UNKNOWN, ReviewedTrace
 from calibration.analyses.judge.calibration import CHOSEN, HumanSide, JudgeCalibration
 from calibration.analyses.judge.diagnostics import STEPS, JudgeDiagnostics, Leniency
-from calibration.analyses.judge.drift import JudgeDrift
+from calibration.analyses.judge.drift import JudgeDrift, LabelDrift
 from calibration.analyses.judge.groups import GroupPair, GroupRates
 from calibration.analyses.judge.report import DIAGNOSTICS, DRIFT, GROUPS, JudgeReport
 from calibration.judge_calibration.bias import NodeQuality, OrdinalAgreement, Retest
@@ -518,6 +518,28 @@ def _tested(found: Mapping[str, MeanAgainstZero]) -> Facts:
     )
 
 
+def over_time(found: LabelDrift) -> str:
+    """Say whether labels of earlier runs still hold, and how many a month keep the half-width."""
+    if found.middle is None:
+        return f"Whether they hold over time is not known: {found.status.partition(': ')[2]}."
+    parts = f"{found.first} to {found.last}, parted at {found.middle}"
+    if not found.p_holm:
+        words = f"No verdict can be tested for a change over time ({parts})."
+    else:
+        name, p = min(found.p_holm.items(), key=lambda item: item[1])
+        smallest = f"smallest adjusted p {p_value_text(p)}, verdict {name}; {parts}"
+        if found.stale_before is None:
+            words = f"No change of the classes behind a verdict is shown ({smallest})."
+        else:
+            words = (
+                f"The classes behind a verdict have changed ({smallest}): labels of runs before "
+                f"{found.stale_before} are stale."
+            )
+    if found.unlabelled_since is not None:
+        words += f" {found.n_since:,} runs since {found.unlabelled_since} have no label."
+    return f"{words} About {found.a_month:,} labels a month keep the half-width."
+
+
 def _errors(result: JudgeDiagnostics) -> Iterator[Section]:
     """Yield errors by question, group and class, and what they go with."""
     if result.grades is not None:
@@ -531,6 +553,10 @@ def _errors(result: JudgeDiagnostics) -> Iterator[Section]:
         yield _slopes(result.slopes, result.own_family)
     if result.retest.changed.ok:
         yield _asked_again(result.retest, result.verdict_names)
+    if result.over_time is not None:
+        yield Section(
+            title="Do the labels still hold?", blocks=(Words(text=over_time(result.over_time)),)
+        )
     missing = list(result.missing)
     if not result.retest.changed.ok and not missing:
         missing.append(f"whether it says the same twice ({_why(result.retest.changed)})")
@@ -711,7 +737,8 @@ def _remedies(result: JudgeCalibration) -> Section:
         lines.append(
             f"settle the {result.human.n_open:,} open disagreements: until then provisional"
         )
-    if calibration.headline is not None and not calibration.warnings:
+    aside = all(notice.code == "ppi_few_labels" for notice in calibration.warnings)
+    if calibration.headline is not None and aside:
         lines.append("more labels: four times as many halve the interval")
     return Section(title="What would make it better?", blocks=(Listing(items=tuple(lines)),))
 
