@@ -5,6 +5,7 @@ from string import punctuation
 import streamlit as st
 
 from app import session
+from calibration.analyses.evidence.from_store import TOGETHER, named_batches, pooled_id
 from calibration.records import SOURCE_JUDGE
 from calibration.store import Store
 
@@ -68,8 +69,11 @@ def how_to_draw() -> None:
     st.text("Both work while this app runs. Then reload this page.")
 
 
-def results_batch(store: Store, title: str) -> str | None:
-    """Let the lead choose a batch of production traces; None when there is none."""
+def results_batch(store: Store, title: str, *, together: bool = False) -> str | None:
+    """Let the lead choose a batch of production traces; None when there is none.
+
+    With `together`, the random batches that have labels are taken together unless one is chosen.
+    """
     batches = [b.batch_id for b in store.batches() if b.purpose == "production"]
     if not batches:
         no_batch(title)
@@ -79,7 +83,19 @@ def results_batch(store: Store, title: str) -> str | None:
     if len(batches) > 1:
         # A batch that was just drawn has nothing to show yet.
         labelled = (k for k, b in enumerate(batches) if not store.label_frame(b).empty)
-        batch_id = st.selectbox("Batch", batches, index=next(labelled, 0), key=f"batch of {title}")
+        first = next(labelled, 0)
+        pooled = pooled_id(store) if together else batches[first]
+        if pooled not in batches:
+            batches, first = [pooled, *batches], 0
+        batch_id = st.selectbox(
+            "Batch",
+            batches,
+            index=first,
+            key=f"batch of {title}",
+            format_func=lambda name: (
+                f"{named_batches(name)} together" if TOGETHER in name else name
+            ),
+        )
     return batch_id
 
 

@@ -9,7 +9,13 @@ from typing import Any
 import pandas as pd
 
 from calibration.analyses.evidence.data import MISSING, UNKNOWN, group_names
-from calibration.analyses.evidence.from_store import load_batch, started, with_judge
+from calibration.analyses.evidence.from_store import (
+    batches_of,
+    drawn_by,
+    load_batch,
+    started,
+    with_judge,
+)
 from calibration.analyses.reference_traces import is_reference
 from calibration.errors import CalibrationError, InputError, LabelRefusedError
 from calibration.records import (
@@ -342,11 +348,16 @@ def stored_label_rows(store: Store, batch_id: str) -> list[Row]:
     in the order in which a result on the store does, and has the same last digit.
     """
     names = {r.reviewer_id: r.name for r in store.reviewers()}
-    items = store.batch_items(batch_id).set_index("trace_id")
+    batches = batches_of(store, batch_id)
+    traces = store.production_traces()
+    if len(batches) > 1:
+        traces = batches[-1].population(traces)
+    items, events, _ = drawn_by(store, batches, traces)
+    items = items.set_index("trace_id")
     tasks = store.trace_frame().set_index("trace_id")["task_key"]
     given: dict[str, list[Row]] = {}
     labelled: set[str] = set()
-    for event in store.label_frame(batch_id).to_dict("records"):
+    for event in events.to_dict("records"):
         label = {str(name): value for name, value in event.items()}
         given.setdefault(label["trace_id"], []).append(_label_row(label, names))
         if label["kind"] == "label" and not label["exposed"]:

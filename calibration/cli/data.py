@@ -9,7 +9,10 @@ from pathlib import Path
 import click
 
 from calibration.analyses import imports
-from calibration.analyses.evidence.from_store import choose_batch
+from calibration.analyses.evidence.from_store import (
+    choose_batch,
+    pooled_id,
+)
 from calibration.analyses.judge.calibration import calibrated_labels
 from calibration.cli.terminal import (
     EXISTING,
@@ -193,8 +196,7 @@ def export_verdicts(
     asr calibrate --human labels.csv --verdicts verdicts.csv --overlap random
     """
     with open_to_read(path) as store:
-        batch = choose_batch(store, batch_id, sample=True)
-        rows = imports.stored_verdict_rows(store, batch.batch_id, judge_id)
+        rows = imports.stored_verdict_rows(store, pooled_id(store, batch_id), judge_id)
         simulated = store.is_simulated()
     _write_csv(path, output, imports.VERDICT_COLUMNS, rows, simulated=simulated)
 
@@ -215,7 +217,7 @@ def export_labels(path: Path, batch_id: str | None, output: Path | None) -> None
     asr labels export --output labels.csv
     """
     with open_to_read(path) as store:
-        rows = imports.stored_label_rows(store, choose_batch(store, batch_id, sample=True).batch_id)
+        rows = imports.stored_label_rows(store, pooled_id(store, batch_id))
         simulated = store.is_simulated()
     _write_csv(path, output, imports.LABEL_COLUMNS, rows, simulated=simulated)
 

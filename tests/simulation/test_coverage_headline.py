@@ -187,6 +187,35 @@ def test_a_lenient_reviewer(judge: Judge, n: int, tasks: int | None) -> None:
 
 
 @pytest.mark.parametrize("accuracy", [0.7, 0.85])
+def test_two_batches_of_a_growing_population(judge: Judge, accuracy: float) -> None:
+    """120 of 1,000 runs are labelled; 1,000 worse ones come in, and 80 of all are labelled."""
+    seed, rates = 20307, lenient_judge(accuracy)
+    rng = np.random.default_rng([seed, round(100 * accuracy)])
+    later = MIX + np.array([-0.2, 0, 0, 0, 0.2])
+    truth = float(CREDIT @ (MIX + later) / 2)
+    weighted, alike = Tally(truth), Tally(truth)
+    early = np.arange(2_000) < 1_000
+    chance = np.where(early, 1 - 0.88 * 0.96, 0.04)
+    for _ in range(REPETITIONS):
+        human = np.concatenate([rng.choice(5, 1_000, p=mix) for mix in (MIX, later)])
+        verdicts = say(rng, human, rates)
+        production = production_sums(verdicts, None, credit=CREDIT, n_verdicts=5)
+        drawn_first = rng.choice(1_000, 120, replace=False)
+        at = np.union1d(drawn_first, rng.choice(2_000, 80, replace=False))
+        labelled = LabelledSample(
+            human=np.eye(5)[human[at]], verdicts=verdicts[at], weights=1 / chance[at]
+        )
+        weighted.add(post_stratified(labelled, production).estimate)
+        alike.add(post_stratified(replace(labelled, weights=None), production).estimate)
+    setting = f"120 of the first 1,000 runs, then 80 of 2,000, judge {accuracy}"
+    give_all(
+        judge, seed,
+        (weighted, "headline of two batches", setting, BAND),
+        (alike, "control: two batches without weights", setting, (0.0, 0.94)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("accuracy", [0.7, 0.85])
 def test_looking_while_labels_come_in(judge: Judge, accuracy: float) -> None:
     """Looks at 40, 60, ... 400 labels: a miss at any of them counts."""
     seed, rates, size = 20305, lenient_judge(accuracy), 4_000

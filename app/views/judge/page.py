@@ -39,7 +39,7 @@ def _nothing_yet(error: CalibrationError) -> None:
 
 def _page() -> None:
     store = session.require_store()
-    batch_id = frame.results_batch(store, "Judge")
+    batch_id = frame.results_batch(store, "Judge", together=True)
     if batch_id is None:
         return
     left, right = st.columns(2, vertical_alignment="bottom")

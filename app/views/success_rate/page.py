@@ -11,6 +11,7 @@ from app.components.charts import figure
 from app.components.tables import ASR
 from app.views.success_rate import data, work
 from app.views.success_rate.data import Asked, Found
+from calibration.analyses.evidence.from_store import TOGETHER
 from calibration.analyses.success_rate.from_store import ReportChoices
 from calibration.errors import CalibrationError
 from calibration.reporting.document import Section
@@ -154,10 +155,10 @@ def _work(store: Store, found: Found, section: Section) -> None:
 
 def _page() -> None:
     store = session.require_store()
-    batch_id = frame.results_batch(store, TITLE)
+    batch_id = frame.results_batch(store, TITLE, together=True)
     if batch_id is None:
         return
-    if store.label_frame(batch_id).empty:
+    if all(store.label_frame(name).empty for name in batch_id.split(TOGETHER)):
         _no_labels(batch_id)
         return
     try:

@@ -1,6 +1,7 @@
 """Calibration data from a store: a batch with labels and consensus, and the verdicts of a judge."""
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -28,7 +29,10 @@ from calibration.success_rate.runs import cost_penalties
 # Columns of a trace that numbers depend on, beside labels and verdicts.
 INPUT_COLUMNS = ["trace_id", "workflow", "task_key", "cost_usd", "units", "ceiling_usd"]
 
-# The workflows of a verdict that are no stratum of their own.
+# Between the names of batches that are taken together.
+TOGETHER = "+"
+
+# Name of the stratum of workflows that are too small for one of their own.
 OTHER_WORKFLOWS = "other workflows"
 
 CONFIDENCE = {1: "low", 2: "medium", 3: "high"}
@@ -95,29 +99,143 @@ def choose_batch(store: Store, batch_id: str | None, *, sample: bool = False) ->
     raise CalibrationError("there is no batch yet; `asr sample --n 40 --seed 1` draws one")
 
 
+def batches_of(store: Store, batch_id: str | None = None) -> list[Batch]:
+    """Return the batches of a rate, as `pooled_id`; the last one has the population."""
+    return [choose_batch(store, name) for name in pooled_id(store, batch_id).split(TOGETHER)]
+
+
+def pooled_id(store: Store, batch_id: str | None = None) -> str:
+    """Return the batches of a rate by their joined names, in the order of their draw.
+
+    By default all random batches that somebody has labelled, as far as the chance of every trace to
+    be drawn is known; a name, or joined names, narrows. Raises as `choose_batch`, and InputError
+    for several names of which one is no such batch.
+    """
+    if batch_id is not None:
+        named = [choose_batch(store, name) for name in batch_id.split(TOGETHER)]
+        for batch in named:
+            if len(named) > 1 and not _has_chances(batch):
+                raise InputError(
+                    f"batch {batch.batch_id!r} cannot be taken together with others: it does not "
+                    "say with what chance it would have drawn each trace; name it alone"
+                )
+        return TOGETHER.join(batch.batch_id for batch in named)
+    newest = choose_batch(store, None, sample=True)
+    labelled = labelled_batches(store) if newest.is_sample else []
+    if not labelled:
+        return newest.batch_id
+    if not _has_chances(labelled[-1]):
+        return labelled[-1].batch_id
+    return TOGETHER.join(batch.batch_id for batch in labelled if _has_chances(batch))
+
+
+def labelled_batches(store: Store) -> list[Batch]:
+    """Return the random batches that somebody has labelled, in the order of their draw."""
+    return [
+        batch
+        for batch in reversed(store.batches())
+        if batch.purpose == "production"
+        and batch.is_sample
+        and not store.label_frame(batch.batch_id).empty
+    ]
+
+
+def _has_chances(batch: Batch) -> bool:
+    """Whether the chance of every trace to be drawn is known, not of the drawn ones alone."""
+    return batch.is_sample and ("strata" not in batch.design or "allocation" in batch.design)
+
+
+def named_batches(batch_id: str) -> str:
+    """Return joined names in words.
+
+    Examples
+    --------
+    >>> named_batches("production-001"), named_batches("production-001+production-002")
+    ('batch production-001', 'batches production-001 and production-002')
+    """
+    *first, last = batch_id.split(TOGETHER)
+    return f"batches {', '.join(first)} and {last}" if first else f"batch {last}"
+
+
+def drawn_by(
+    store: Store, batches: Sequence[Batch], traces: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame, NDArray[np.int64] | None]:
+    """Return the items of batches among some traces, what people said of them, and strata.
+
+    Strata are those of all traces by their chances, None for a single batch. Of several batches an
+    item has the probability of being drawn by one of them: 1 - (1 - p_1)(1 - p_2)..., for they are
+    drawn independently. In each batch the traces are in random order, so those asked about so far
+    are a random part of it, and only they count.
+    """
+    items = [store.batch_items(batch.batch_id) for batch in batches]
+    events = [store.label_frame(batch.batch_id) for batch in batches]
+    told, strata = pd.concat(events), None
+    if len(batches) > 1:
+        pairs = zip(items, events, strict=True)
+        asked = [own["trace_id"].isin(of["trace_id"]) for own, of in pairs]
+        by_batch = np.column_stack([
+            _chances(store, batch, own, traces) * of.mean()
+            for batch, own, of in zip(batches, items, asked, strict=True)
+        ])  # fmt: skip
+        # The labelled ones among traces with the same chance in each batch are a random part.
+        strata = np.unique(by_batch.round(12), axis=0, return_inverse=True)[1].ravel()
+        chance = pd.Series(1 - (1 - by_batch).prod(axis=1), index=traces["trace_id"])
+        items = [own[of] for own, of in zip(items, asked, strict=True)]
+        told = told.sort_values("created_at", kind="stable")
+        told = told.drop_duplicates(["trace_id", "reviewer_id"], keep="last")
+    found = pd.concat(items)
+    found = found[found["trace_id"].isin(traces["trace_id"])]
+    found = found.drop_duplicates("trace_id").reset_index(drop=True)
+    if len(batches) > 1:
+        found["inclusion_probability"] = chance.loc[found["trace_id"]].to_numpy()
+    return found, told[told["trace_id"].isin(traces["trace_id"])], strata
+
+
+def _chances(
+    store: Store, batch: Batch, items: pd.DataFrame, traces: pd.DataFrame
+) -> NDArray[np.float64]:
+    """Return the chance with which a batch would have drawn each trace."""
+    design = batch.design
+    inside = (traces["seq"] <= design["last_seq"]).to_numpy(dtype=bool)
+    if design.get("workflow") is not None:
+        inside &= (traces["workflow"] == design["workflow"]).to_numpy(dtype=bool)
+    if "allocation" not in design:
+        return np.where(inside, items["inclusion_probability"].iloc[0], 0.0)
+    strata = _strata_by_verdict(store, batch, traces, design["strata"])
+    if strata is None:
+        raise CalibrationError(f"batch {batch.batch_id!r} does not name the verdicts of its strata")
+    chance = np.array([cell["inclusion_probability"] for cell in design["strata"]])
+    return np.where(inside & (strata != MISSING), chance[strata], 0.0)
+
+
 def load_batch(
     store: Store, batch_id: str | None = None, *, sample: bool = True, part: Part = WHOLE
 ) -> CalibrationData:
-    """Read a batch with its labels, consensus and population, or a `part` of them.
+    """Read batches with their labels, consensus and population, or a `part` of them.
+
+    `batch_id` : a name, or names joined as by `pooled_id`, the default of a `sample`. The
+    population is that of the newest of the batches.
 
     No judge is read: see `with_judge`. Results on production require a random `sample` and refuse
     other batches; results on the traces of the batch do not. Raises InputError if there is no such
     batch, or no trace of the workflow of the `part`; MixedDataError if simulated and real traces or
     labels would enter one number; CalibrationError if a random batch lacks inclusion probabilities.
     """
-    batch = choose_batch(store, batch_id, sample=sample)
-    if batch.purpose != "production":
-        raise InputError(f"batch {batch.batch_id!r} is for {batch.purpose}, not for production")
+    if batch_id is None and not sample:
+        batch_id = choose_batch(store, None).batch_id
+    batches = batches_of(store, batch_id)
+    batch, joined = batches[-1], TOGETHER.join(one.batch_id for one in batches)
+    for one in batches:
+        if one.purpose != "production":
+            raise InputError(f"batch {one.batch_id!r} is for {one.purpose}, not for production")
     every = store.production_traces()
-    items = store.batch_items(batch.batch_id)
     if sample or batch.is_sample:
         whole = batch.population(every)
     else:
-        whole = every[every["trace_id"].isin(items["trace_id"])]
+        own = store.batch_items(batch.batch_id)["trace_id"]
+        whole = every[every["trace_id"].isin(own)]
     traces = _kept(whole, part)
-    items = items[items["trace_id"].isin(traces["trace_id"])].reset_index(drop=True)
-    events = store.label_frame(batch.batch_id)
-    events = events[events["trace_id"].isin(traces["trace_id"])]
+    items, events, pooled = drawn_by(store, batches, traces)
     labels = events[events["kind"] == "label"]
     exposed = int(labels["exposed"].sum())
     labels = labels[~labels["exposed"]]
@@ -136,9 +254,12 @@ def load_batch(
     settled_codes = np.asarray(settled.fillna(MISSING), dtype=np.int64)
     codes = label_codes(labels, labelled["trace_id"])
     row = {trace_id: k for k, trace_id in enumerate(traces["trace_id"])}
+    strata = _strata(store, batch, traces, items) if pooled is None else pooled
+    if _weights(batch, items, []) is None:
+        strata = None
     return CalibrationData(
         provenance=Provenance(
-            source="store", batch_id=batch.batch_id, simulated=_simulated(whole, labels, consensus)
+            source="store", batch_id=joined, simulated=_simulated(whole, labels, consensus)
         ),
         taxonomy=taxonomy,
         classes=taxonomy.names,
@@ -158,14 +279,23 @@ def load_batch(
         reviewers=tuple(sorted(labels["reviewer_id"].unique())),
         skipped_ids=tuple(sorted(only_skipped)),
         skipped_weights=_weights(batch, items, sorted(only_skipped)),
-        strata=_strata(store, batch, traces, items) if part == WHOLE else None,
+        strata=strata if part == WHOLE else None,
         unlabelled=len(items) - len(labelled) - len(only_skipped),
         exposed=exposed,
         overlap_random=batch.is_sample,
         later_traces=_later_traces(batch, every, part),
         undated=int((part.of_workflow(whole) & started(whole).isna()).sum()) if part.dated else 0,
         stored_batch=batch,
+        notes=tuple(_unused(store, batches)),
     )
+
+
+def _unused(store: Store, batches: Sequence[Batch]) -> Iterator[str]:
+    """Say which other random batches have labels."""
+    used = {batch.batch_id for batch in batches}
+    others = [b.batch_id for b in labelled_batches(store) if b.batch_id not in used]
+    if others and all(batch.is_sample for batch in batches):
+        yield f"labels of {named_batches(TOGETHER.join(others))} are not used here (--batch)"
 
 
 def with_judge(store: Store, data: CalibrationData, judge_id: str | None) -> CalibrationData:
@@ -224,12 +354,10 @@ def load_judged(
     Raises CalibrationError if nothing of the batch is labelled, and as `load_batch`; InputError as
     `choose_judge`.
     """
-    batch = choose_batch(store, batch_id, sample=True)
-    data = with_judge(store, load_batch(store, batch.batch_id, sample=sample), judge_id)
+    joined = pooled_id(store, batch_id)
+    data = with_judge(store, load_batch(store, joined, sample=sample), judge_id)
     if data.labelled.empty:
-        raise CalibrationError(
-            f"batch {batch.batch_id!r} has no labels yet; label it on the Label page"
-        )
+        raise CalibrationError(f"batch {joined!r} has no labels yet; label it on the Label page")
     return data
 
 
@@ -261,7 +389,7 @@ def _strata(
     store: Store, batch: Batch, traces: pd.DataFrame, items: pd.DataFrame
 ) -> NDArray[np.int64] | None:
     """Return the stratum of an uneven draw of each trace, `MISSING` where it is not known."""
-    if _weights(batch, items, []) is None or items["stratum"].isna().any():
+    if items["stratum"].isna().any():
         return None
     given = items.set_index("trace_id")["stratum"].reindex(traces["trace_id"])
     drawn = given.fillna(MISSING).to_numpy(dtype=np.int64)
@@ -385,7 +513,9 @@ def labelled_trace(
     found = store.for_review([trace_id])
     if not found:
         raise InputError(f"no trace {trace_id!r}")
-    labels = store.label_frame(batch_id, trace_id)
+    names = batch_id.split(TOGETHER)
+    labels = pd.concat([store.label_frame(name, trace_id) for name in names])
+    labels = labels.drop_duplicates("reviewer_id", keep="last")
     labels = labels.astype(object).where(labels.notna(), None)
     consensus = store.consensus_frame()
     settled = consensus.loc[consensus["trace_id"] == trace_id, "outcome"].tolist()

@@ -15,6 +15,7 @@ from calibration.analyses.evidence.data import (
     package_version,
     settings_digest,
 )
+from calibration.analyses.evidence.from_store import named_batches
 from calibration.analyses.gates.baseline import (
     MOST_CATEGORIES,
     Against,
@@ -724,7 +725,10 @@ def gate_store(
         asr=rates.headline,
         rates=rates.human,
         calibrated=rates.calibrated,
-        kind=f"{kind_of(rates)}; batch {loaded.batch.batch_id}, judge {rates.judge_id or 'none'}",
+        kind=(
+            f"{kind_of(rates)}; {named_batches(loaded.provenance.batch_id)}, judge "
+            f"{rates.judge_id or 'none'}"
+        ),
         n_runs=counts.n_kept,
         n_tasks=tables.n_tasks,
         notes=(

@@ -203,7 +203,7 @@ def calibrate_judge(data: CalibrationData, options: CalibrationOptions) -> Judge
     """
     if not data.at.size and data.stored_batch is not None:
         raise CalibrationError(
-            f"batch {data.batch.batch_id!r} has no labels yet; label it on the Label page"
+            f"batch {data.provenance.batch_id!r} has no labels yet; label it on the Label page"
         )
     sample = data.sample(options.design)
     composed = _composition(data, options)

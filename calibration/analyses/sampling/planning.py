@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from calibration.analyses.evidence.data import CalibrationData
 from calibration.analyses.evidence.from_store import (
-    choose_batch,
     choose_judge,
     load_batch,
     refuse_mixture,
@@ -270,7 +269,7 @@ def expected_half_widths(
 def earlier_batch(store: Store, batch_id: str | None) -> CalibrationData | None:
     """Return the batch to measure on: the one requested, else a recent one with enough labels."""
     if batch_id is not None:
-        return load_batch(store, choose_batch(store, batch_id).batch_id)
+        return load_batch(store, batch_id)
     most: CalibrationData | None = None
     for batch in store.batches():
         if batch.purpose != "production" or not batch.is_sample:

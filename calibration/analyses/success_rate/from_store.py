@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from calibration.analyses.evidence.data import UNKNOWN, CalibrationData, fingerprint, group_names
 from calibration.analyses.evidence.from_store import (
     INPUT_COLUMNS,
+    TOGETHER,
     Part,
     drawn_frame,
     human_frame,
     known_costs,
     load_batch,
+    named_batches,
     started,
     with_judge,
 )
@@ -270,7 +272,7 @@ def labelled_runs(loaded: CalibrationData, design: Design) -> RunCounts:
 
 
 def _refuse(loaded: CalibrationData, part: Part, options: ReportOptions) -> None:
-    name = loaded.batch.batch_id
+    name = loaded.provenance.batch_id
     if loaded.labelled.empty:
         if part == Part():
             raise CalibrationError(f"batch {name!r} has no labels yet; label it on the Label page")
@@ -611,9 +613,10 @@ def _target(rates: StoreRates) -> str:
     if options.since is not None or options.until is not None:
         where += f" ({options.window_words})"
     runs = "the" if options.estimand == "these_runs" else "runs like the"
+    name = loaded.provenance.batch_id
     return (
         f"The mean score of {runs} {len(loaded.traces):,} production traces{where} that "
-        f"the batch {loaded.batch.batch_id} was drawn from, {errors}."
+        f"the {named_batches(name)} {'were' if TOGETHER in name else 'was'} drawn from, {errors}."
     )
 
 
@@ -633,7 +636,7 @@ def _earlier(store: Store, rates: StoreRates) -> Earlier | None:
         return None
     start = before[1]
     part = Part(since=before[0], until=options.window[1], workflow=options.workflow)
-    both = load_batch(store, rates.loaded.batch.batch_id, part=part)
+    both = load_batch(store, rates.loaded.provenance.batch_id, part=part)
     later = (started(both.labelled) >= start).to_numpy()
     if later.all():
         return None
@@ -851,14 +854,16 @@ def origin(rates: StoreRates) -> Origin:
     """Return everything needed to make the report again."""
     loaded, options = rates.loaded, rates.options
     kind = loaded.batch.design.get("kind", "unknown design")
-    settings = options.store_settings(loaded.batch.batch_id, rates.judge_id)
+    if TOGETHER in loaded.provenance.batch_id:
+        kind = "random samples taken together"
+    settings = options.store_settings(loaded.provenance.batch_id, rates.judge_id)
     return origin_of(
         options,
         loaded.taxonomy,
         settings=settings,
         sampling=(
             f"{len(loaded.labelled):,} labelled of {len(loaded.traces):,} traces, {kind}, "
-            f"batch {loaded.batch.batch_id}"
+            f"{named_batches(loaded.provenance.batch_id)}"
         ),
         judge=rates.judge_id or "none",
         fingerprint=fingerprint(
