@@ -74,7 +74,7 @@ def results_batch(store: Store, title: str, *, together: bool = False) -> str | 
 
     With `together`, the random batches that have labels are taken together unless one is chosen.
     """
-    batches = [b.batch_id for b in store.batches() if b.purpose == "production"]
+    batches = [b.batch_id for b in store.batches() if b.purpose == "production" and not b.is_audit]
     if not batches:
         no_batch(title)
         return None

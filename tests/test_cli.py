@@ -165,3 +165,22 @@ def test_the_list_of_traces_holds_what_a_stored_query_and_other_filters_find(
     assert listed("--to", "2026-01-02") == ["r1", "r2"]
     assert listed("--to", "2026-01-02T10:00") == ["r1"]
     assert listed("--class", "unlabelled", "--descending") == ["r3", "r2", "r1"]
+
+
+def test_an_audit_of_agreed_labels_needs_a_lead(
+    asr: Run, tmp_path: Path, filled: list[str]
+) -> None:
+    label(asr, tmp_path, filled, "Ann")
+    label(asr, tmp_path, filled, "Ben")
+    audit = ("sample", "--audit-agreed", 5, "--seed", 1)
+    assert "name a lead with --by" in asr(*audit, code=2).stderr
+    assert "name one of them" in asr(*audit, "--n", 5, code=2).stderr
+    assert (
+        "--by is for --audit-agreed"
+        in asr("sample", "--n", 5, "--seed", 1, "--by", "x", code=2).stderr
+    )
+    asr("reviewer", "Lena", "--role", "lead")
+    drawn = data(asr(*audit, "--json"))
+    assert (drawn["n"], drawn["population"], drawn["inclusion_probability"]) == (5, 40, 0.125)
+    assert "5 of 40 traces" in asr(*audit, "--by", "Lena").stdout
+    assert data(asr("calibrate", "--json"))["agreed_error"]["value"] is None

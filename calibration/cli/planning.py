@@ -13,7 +13,12 @@ from calibration.analyses.agreement.sample_size import (
 )
 from calibration.analyses.evidence.from_store import choose_batch
 from calibration.analyses.reviewers.progress import batch_results
-from calibration.analyses.sampling.draw import SamplingDesign, draw_batch, drawn_batch
+from calibration.analyses.sampling.draw import (
+    SamplingDesign,
+    draw_audit,
+    draw_batch,
+    drawn_batch,
+)
 from calibration.analyses.sampling.escalation import SIGNALS, Signal, audit, escalate
 from calibration.analyses.sampling.planning import plan_batch
 from calibration.analyses.sampling.stratified import ALLOCATIONS, Allocation, draw_allocated
@@ -27,6 +32,8 @@ from calibration.cli.terminal import (
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting.sections import plans
+from calibration.store import Store
+from calibration.store.people import LEAD, ranks
 
 
 @click.command()
@@ -175,8 +182,16 @@ def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassS
 
 
 @click.command()
-@click.option("--n", type=int, required=True, help="Number of traces.")
+@click.option("--n", type=int, help="Number of traces.")
 @click.option("--seed", type=int, required=True, help="Seed of the draw.")
+@click.option(
+    "--audit-agreed",
+    "agreed",
+    type=int,
+    metavar="N",
+    help="Instead: N agreed traces that a lead labels again, blind.",
+)
+@click.option("--by", "lead", help="The lead of --audit-agreed; default: the only one.")
 @click.option("--workflow", help="Draw from this workflow only.")
 @click.option("--labels-wanted", type=int, default=2, show_default=True, help="Per trace.")
 @click.option(
@@ -203,8 +218,10 @@ def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassS
 @with_store
 @with_output
 def sample(
-    n: int,
+    n: int | None,
     seed: int,
+    agreed: int | None,
+    lead: str | None,
     workflow: str | None,
     labels_wanted: int,
     overlap: float,
@@ -228,7 +245,12 @@ def sample(
     asr sample --n 200 --seed 1 --labels-wanted 2 --overlap 0.25 --by-workflow
     asr sample --n 200 --seed 1 --allocate neyman --judge judge-1
     asr sample --n 200 --seed 1 --certificate any
+    asr sample --audit-agreed 20 --seed 1 --by Lena
     """
+    if (n is None) == (agreed is None):
+        raise InputError("--n draws traces, --audit-agreed draws agreed ones; name one of them")
+    if lead is not None and agreed is None:
+        raise InputError("--by is for --audit-agreed; add it or leave it out")
     if allocation is None and (judge_id is not None or basis is not None):
         raise InputError("--judge and --basis are for --allocate; add it or leave them out")
     if allocation is not None and by_workflow:
@@ -241,7 +263,11 @@ def sample(
         certificate=certificate,
     )
     with open_to_write(path) as store:
-        if allocation is None:
+        if agreed is not None:
+            batch = draw_audit(store, n=agreed, seed=seed, reviewer_id=_lead(store, lead))
+        elif n is None:
+            raise TypeError("n or agreed must be given")
+        elif allocation is None:
             batch = draw_batch(store, design, n=n, by_workflow=by_workflow)
         else:
             batch = draw_allocated(
@@ -251,6 +277,16 @@ def sample(
     print_result(drawn, plans.drawn, as_data, as_markdown, page)
     if not (as_data or as_markdown or page):
         click.echo(f"Label them: asr serve --store {path}")
+
+
+def _lead(store: Store, name: str | None) -> str:
+    """Return the id of the named lead, else of the only one."""
+    leads = [one for one in store.reviewers() if ranks(one, LEAD)]
+    known = ", ".join(one.name for one in leads) or "none"
+    found = [one for one in leads if name is None or name in (one.name, one.reviewer_id)]
+    if len(found) != 1:
+        raise InputError(f"name a lead with --by, who labels the traces again; there are: {known}")
+    return found[0].reviewer_id
 
 
 @click.command("escalate")

@@ -550,8 +550,8 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "confusion.rows_human=classes confusion.columns_verdict=verdict_names "
         "confusion.counts=calibration.confusion.table human",
         ("disagreements", lambda of: list(map(_differing, of.disagreements)), list[Json]),
-        "variance_parts=calibration.variance_parts reviewers noise_ceiling composition "
-        "two_phase=calibration.two_phase skipped skips=if_skipped "
+        "variance_parts=calibration.variance_parts reviewers noise_ceiling agreed_error "
+        "composition two_phase=calibration.two_phase skipped skips=if_skipped "
         "refusals=calibration.refusals warnings=calibration.warnings notes set_aside recoded seed "
         "fingerprint",
     ),

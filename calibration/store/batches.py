@@ -28,6 +28,9 @@ NO_COMPANION = "json_extract(design, '$.inserts_of') IS NULL"
 # The kind of a design that is no random sample.
 SELECTION = "traces chosen by filters"
 
+# Kind of the batch in which a lead labels agreed traces again, blind.
+AUDIT = "audit of agreed labels"
+
 PURPOSES = ("practice", "exam", "production", "repeat", "adjudication")
 
 
@@ -110,6 +113,11 @@ class Batch:
     def is_sample(self) -> bool:
         """Whether it is a random sample of production whose design records the population."""
         return "last_seq" in self.design
+
+    @property
+    def is_audit(self) -> bool:
+        """Whether a lead labels agreed traces of other batches again."""
+        return self.design.get("kind") == AUDIT
 
     def population(self, traces: pd.DataFrame) -> pd.DataFrame:
         """Return the production traces that the batch was drawn from, without later imports."""

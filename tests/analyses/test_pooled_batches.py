@@ -6,7 +6,7 @@ import pytest
 
 from calibration.analyses.evidence.from_store import load_batch, load_judged, pooled_id
 from calibration.analyses.judge.calibration import analyse_judge
-from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
+from calibration.analyses.sampling.draw import SamplingDesign, draw_audit, draw_batch
 from calibration.analyses.sampling.stratified import draw_allocated
 from calibration.analyses.success_rate.from_store import report_on_store
 from calibration.analyses.success_rate.report import ReportOptions
@@ -125,3 +125,37 @@ def test_batches_that_cannot_be_taken_together_are_refused_by_name(new_world: Ne
     assert pooled_id(world.store) == "production-001"
     with pytest.raises(CalibrationError, match="does not say what it was drawn from"):
         load_batch(world.store, chosen.batch_id)
+
+
+def test_an_audit_of_agreed_labels_tells_how_often_two_are_wrong_together(
+    new_world: NewWorld,
+) -> None:
+    """Ann and Ben agree on 40 of 44 traces; of 20 of these Lena calls 3 abandoned."""
+    world = judged(new_world, 60, 44)
+    world.label("Ann", dict.fromkeys(world.drawn, "complete"))
+    apart = world.drawn[:4]
+    world.label("Ben", {t: "abandoned" if t in apart else "complete" for t in world.drawn})
+    for trace_id in apart:
+        world.settle(trace_id, "abandoned")
+    store = world.store
+    assert analyse_judge(store).agreed_error is None
+    lead = store.add_reviewer("Lena", role="lead")
+    with pytest.raises(CalibrationError, match="41 agreed traces were asked for and there are 40"):
+        draw_audit(store, n=41, seed=1, reviewer_id=lead.reviewer_id)
+    batch = draw_audit(store, n=20, seed=1, reviewer_id=lead.reviewer_id)
+    drawn = tuple(store.batch_items(batch.batch_id)["trace_id"])
+    assert not set(apart) & set(drawn)
+    before = analyse_judge(store)
+    assert "waits for its lead" in known(before.agreed_error).status
+    again = replace(world, batch_id=batch.batch_id, drawn=drawn)
+    again.label("Lena", {t: "abandoned" if t in drawn[:3] else "complete" for t in drawn})
+    found = analyse_judge(store)
+    error = known(found.agreed_error)
+    assert error.n == 20
+    assert error.value == pytest.approx(3 / 20)
+    # Clopper and Pearson (1934) for 3 of 20.
+    assert error.interval == pytest.approx((0.0321, 0.3789), abs=1e-4)
+    # The audit labels enter no rate, and the batch is none to report on.
+    assert found.calibration.estimates == before.calibration.estimates
+    assert pooled_id(store) == "production-001"
+    assert any("3 of 20 another class, 15.0 %" in note for note in report_on_store(store).notes)

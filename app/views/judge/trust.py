@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 from app.components.charts import figure, interval_chart
 from app.components.document import table
 from app.views.judge.data import Found
-from calibration.analyses.judge.calibration import JudgeCalibration
+from calibration.analyses.judge.calibration import JudgeCalibration, audited
 from calibration.judge_calibration.samples import HEADLINE, Notice
 from calibration.reporting.sections import judge
 from calibration.reporting.sections import judge as words
@@ -152,6 +152,7 @@ def _reservations(result: JudgeCalibration) -> None:
     calibration = result.calibration
     lines = [*words.of_what(result)]
     lines += words.human_side(result.human) if result.human is not None else []
+    lines += [audited(result.agreed_error)] if result.agreed_error is not None else []
     if result.if_skipped is not None and result.many_skipped:
         lines.append(words.moved_by_skips(result.skipped, result.if_skipped))
     corrected = calibration.two_phase

@@ -164,6 +164,8 @@ class CalibrationData:
     `skipped_ids` : traces skipped and never labelled
     `unlabelled` : traces of the batch without a label
     `overlap_random` : whether the traces with two labels are a random part of the batch
+    `audit` : whether each agreed trace that a lead labelled again, blind, has another class; None
+        without such an audit
     `exposed` : labels left out because they were not blind
     `later_traces` : traces imported after the draw
     `undated` : traces without a time, outside any window
@@ -194,6 +196,7 @@ class CalibrationData:
     skipped_weights: NDArray[np.float64] | None = None
     strata: NDArray[np.int64] | None = None
     unlabelled: int = 0
+    audit: tuple[bool, ...] | None = None
     exposed: int = 0
     overlap_random: bool = False
     later_traces: int = 0

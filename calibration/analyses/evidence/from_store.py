@@ -92,7 +92,7 @@ def choose_batch(store: Store, batch_id: str | None, *, sample: bool = False) ->
             if batch.batch_id == batch_id:
                 return batch
         raise InputError(f"no batch {batch_id!r}; there are {[b.batch_id for b in batches]}")
-    production = [batch for batch in batches if batch.purpose == "production"]
+    production = [b for b in batches if b.purpose == "production" and not b.is_audit]
     drawn = [batch for batch in production if batch.is_sample] if sample else []
     for batch in drawn or production:
         return batch
@@ -281,6 +281,7 @@ def load_batch(
         skipped_weights=_weights(batch, items, sorted(only_skipped)),
         strata=strata if part == WHOLE else None,
         unlabelled=len(items) - len(labelled) - len(only_skipped),
+        audit=_audit(store, labels, labelled["trace_id"], settled_codes),
         exposed=exposed,
         overlap_random=batch.is_sample,
         later_traces=_later_traces(batch, every, part),
@@ -288,6 +289,29 @@ def load_batch(
         stored_batch=batch,
         notes=tuple(_unused(store, batches)),
     )
+
+
+def agreed_traces(labels: pd.DataFrame) -> pd.Series:
+    """Return the code of the class of each trace on which two reviewers or more agree."""
+    of_trace = labels.groupby("trace_id")["code"]
+    agreed: pd.Series = of_trace.first()[(of_trace.size() >= 2) & (of_trace.nunique() == 1)]
+    return agreed
+
+
+def _audit(
+    store: Store, labels: pd.DataFrame, trace_ids: pd.Series, settled: NDArray[np.int64]
+) -> tuple[bool, ...] | None:
+    """Compare the agreed labels with those that a lead gave again; None without an audit."""
+    audits = [batch for batch in store.batches() if batch.is_audit]
+    if not audits:
+        return None
+    agreed = agreed_traces(labels)
+    agreed = agreed[~agreed.index.isin(trace_ids[settled != MISSING])]
+    again = pd.concat([store.label_frame(batch.batch_id) for batch in audits])
+    again = again[(again["kind"] == "label") & ~again["exposed"].astype(bool)]
+    again = again[again["trace_id"].isin(agreed.index)].drop_duplicates("trace_id")
+    codes = again["outcome"].map(store.taxonomy().places)
+    return tuple((codes.to_numpy() != agreed[again["trace_id"]].to_numpy()).tolist())
 
 
 def _unused(store: Store, batches: Sequence[Batch]) -> Iterator[str]:

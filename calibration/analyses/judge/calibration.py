@@ -50,7 +50,7 @@ from calibration.judge_calibration.samples import (
 from calibration.judge_calibration.strata import ClassProbabilities, class_probabilities
 from calibration.records import SetAside
 from calibration.statistics.estimate import Estimate, cluster_indices, not_estimable
-from calibration.statistics.intervals import METHOD
+from calibration.statistics.intervals import METHOD, exact_limits
 from calibration.statistics.means import MeanAgainstZero, mean_against_zero
 from calibration.store import Store
 from calibration.tables.vocabulary import Recoded
@@ -63,6 +63,8 @@ WITHOUT_LABELS = ("judge_raw",)
 
 # Workflows and judges with a smaller share of either side are ignored.
 SHARE_THAT_COUNTS = 0.02
+
+AUDIT_METHOD = "agreed traces labelled again, exact binomial"
 
 # Refusals of every estimator that uses labels.
 EVERY = ""
@@ -140,6 +142,8 @@ class JudgeCalibration:
     `alpha` : Krippendorff's alpha of human against judge
     `human` : None where only a table is known
     `reviewers` : how much higher each reviewer scores than the settled class of shared traces
+    `agreed_error` : share of agreed labels that a lead, blind, would give another class; None
+        without an audit
     `noise_ceiling` : how well reviewers, and a judge without error, agree with the labels
     `if_skipped` : how far skipped traces could move the headline
     `composition` : whether the labelled traces look like a random sample; None without single
@@ -158,6 +162,7 @@ class JudgeCalibration:
     human: HumanSide | None = None
     reviewers: dict[str, Estimate] = field(default_factory=dict)
     noise_ceiling: NoiseCeiling | None = None
+    agreed_error: Estimate | None = None
     skipped: int = 0
     if_skipped: IfSkipped | None = None
     composition: Composition | None = None
@@ -225,6 +230,7 @@ def calibrate_judge(data: CalibrationData, options: CalibrationOptions) -> Judge
         human=_human_side(data) if listed else None,
         reviewers=_reviewers(data, sample, options) if options.diagnostics else {},
         noise_ceiling=_noise_ceiling(data, sample, options) if options.diagnostics else None,
+        agreed_error=_agreed_error(data, options),
         skipped=data.skipped,
         if_skipped=_if_skipped(data, result, options),
         composition=composed,
@@ -437,6 +443,36 @@ def _noise_ceiling(
         refused = not_estimable(_still_open(data), method="single reviewers on the overlap")
         return NoiseCeiling(reviewer=refused, judge=refused)
     return noise_ceiling(sample, confidence_level=options.confidence_level)
+
+
+def _agreed_error(data: CalibrationData, options: CalibrationOptions) -> Estimate | None:
+    """Return how often a lead calls an agreed trace something else; None without an audit."""
+    if data.audit is None:
+        return None
+    n, level = len(data.audit), options.confidence_level
+    if not n:
+        why = "the audit of agreed labels waits for its lead on the Label page"
+        return not_estimable(why, method=AUDIT_METHOD, confidence_level=level)
+    share = sum(data.audit) / n
+    return Estimate(
+        value=share,
+        interval=exact_limits(share, float(n), level),
+        n=n,
+        method=AUDIT_METHOD,
+        confidence_level=level,
+    )
+
+
+def audited(error: Estimate) -> str:
+    """Return what the audit of agreed labels found."""
+    if error.value is None or error.interval is None:
+        return error.status.removeprefix("not_estimable: ")
+    low, high = (f"{100 * limit:.1f}" for limit in error.interval)
+    return (
+        f"audit of agreed labels: a lead, blind, gives {round(error.value * error.n)} of "
+        f"{error.n:,} another class, {100 * error.value:.1f} % [{low}, {high}]; this error is not "
+        "in the interval of the rate"
+    )
 
 
 def _still_open(data: CalibrationData) -> str:

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from calibration.analyses.evidence.from_store import agreed_traces, load_batch
 from calibration.errors import CalibrationError, InputError
 from calibration.store import UNLABELLED, Batch, Store, TraceFilter
-from calibration.store.batches import SELECTION, ids_digest
+from calibration.store.batches import AUDIT, SELECTION, ids_digest
 from calibration.tables.rows import as_csv
 
 
@@ -81,6 +82,41 @@ def draw_batch(store: Store, design: SamplingDesign, *, n: int, by_workflow: boo
     else:
         drawn = draw_ids(ids, n=n, seed=design.seed)
     return store_batch(store, design, drawn, recorded, probabilities=[n / len(ids)] * n)
+
+
+def draw_audit(
+    store: Store, *, n: int, seed: int, reviewer_id: str, batch_id: str | None = None
+) -> Batch:
+    """Draw `n` traces on which two reviewers agree, for a lead to label again without their labels.
+
+    From the batches of the rate, or of `batch_id`; adjudicated traces and those that the lead has
+    labelled are left out. Two who agree may both be wrong: how often is what the audit shows.
+    """
+    if n < 1 or seed < 0:
+        raise InputError(f"n must be at least 1 and seed 0 or more, got {n} and {seed}")
+    data = load_batch(store, batch_id)
+    own = set(data.labels.loc[data.labels["reviewer_id"] == reviewer_id, "trace_id"])
+    settled = set(data.labelled.loc[data.adjudicated, "trace_id"])
+    agreed = [t for t in agreed_traces(data.labels).index if t not in own | settled]
+    if n > len(agreed):
+        raise CalibrationError(
+            f"{n} agreed traces were asked for and there are {len(agreed)} that {reviewer_id} has "
+            "not labelled; ask for fewer"
+        )
+    return store.add_batch(
+        purpose="production",
+        trace_ids=draw_ids(np.array(agreed), n=n, seed=seed),
+        inclusion_probability=n / len(agreed),
+        labels_wanted=1,
+        design={
+            "kind": AUDIT,
+            "n": n,
+            "population": len(agreed),
+            "seed": seed,
+            "of": data.provenance.batch_id,
+        },
+        reviewer_id=reviewer_id,
+    )
 
 
 def drawn_from(store: Store, design: SamplingDesign, *, n: int | None = None) -> pd.DataFrame:

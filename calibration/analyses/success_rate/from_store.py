@@ -27,6 +27,7 @@ from calibration.analyses.evidence.from_store import (
 from calibration.analyses.judge.calibration import (
     CalibrationOptions,
     JudgeCalibration,
+    audited,
     calibrate_judge,
     rate_at_credit,
 )
@@ -780,6 +781,9 @@ def notes(rates: StoreRates, agents_left_out: int = 0) -> Iterator[str]:
     """Yield the basis of the numbers, and what is left out."""
     if rates.loaded.open_disagreements:
         yield f"{rates.loaded.open_disagreements:,} disagreements are open: provisional."
+    if rates.judge is not None and rates.judge.agreed_error is not None:
+        found = audited(rates.judge.agreed_error)
+        yield f"{found[0].upper()}{found[1:]}."
     groups = "tags" if rates.calibrated else "groups"
     yield (
         f"Weeks, changes, {groups} and work lists rest on {BASIS}; cost and latency are those of "

@@ -4,7 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from calibration.agreement.annotators import BesidePanel
 from calibration.analyses.evidence.data import UNKNOWN, ReviewedTrace
-from calibration.analyses.judge.calibration import CHOSEN, HumanSide, JudgeCalibration
+from calibration.analyses.judge.calibration import (
+    CHOSEN,
+    HumanSide,
+    JudgeCalibration,
+    audited,
+)
 from calibration.analyses.judge.diagnostics import STEPS, JudgeDiagnostics, Leniency
 from calibration.analyses.judge.drift import JudgeDrift, LabelDrift
 from calibration.analyses.judge.groups import GroupPair, GroupRates
@@ -146,6 +151,8 @@ def _about(found: JudgeCalibration) -> Iterator[str]:
     yield from of_what(found)
     if found.human is not None:
         yield from human_side(found.human)
+    if found.agreed_error is not None:
+        yield audited(found.agreed_error)
     yield from found.notes
     rows: dict[tuple[str, str], list[int | None]] = {}
     for row in found.set_aside:
