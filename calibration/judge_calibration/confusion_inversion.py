@@ -199,7 +199,7 @@ def invert(
         _estimate, n=production.n, tasks=labels.tasks, confidence_level=confidence_level
     )
     estimate = bound(value, sum(parts))
-    if alone[0] < NO_VARIANCE:
+    if estimate.ok and alone[0] < NO_VARIANCE:
         estimate = replace(estimate, interval=None, se=None, status=NO_ERROR_SEEN)
     shares = (
         bound(share, variance)
