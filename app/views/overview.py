@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from app import frame, session
+from app.components import document
 from app.components.charts import day_chart, figure
 from calibration.analyses.reviewers.progress import (
     Lease,
@@ -19,7 +20,13 @@ from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.analyses.sampling.planning import Plan, plan_batch
 from calibration.errors import CalibrationError
 from calibration.records import SOURCE_JUDGE
-from calibration.reporting.sections.plans import enough, half_width, hours, stop_words
+from calibration.reporting.sections.plans import (
+    enough,
+    half_width,
+    hours,
+    stop_words,
+    with_reviewers,
+)
 from calibration.store import Store
 
 TITLE = "Overview"
@@ -277,6 +284,8 @@ def _plan(plan: Plan) -> None:
     ]
     for column, (label, value) in zip(st.columns(len(cells)), cells, strict=True):
         column.metric(label, value, border=True)
+    if plan.with_reviewers:
+        document.table(with_reviewers(plan), "plan_reviewers")
     st.text("\n".join(f"- {note}." for note in plan.notes))
     st.caption(f"Expected half-widths at {100 * plan.confidence_level:g} %.")
 

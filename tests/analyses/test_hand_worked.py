@@ -8,6 +8,7 @@ from scipy import stats
 
 from calibration.analyses.evidence.from_store import known_costs, trace_penalties
 from calibration.analyses.judge.calibration import analyse_judge
+from calibration.analyses.sampling.planning import plan_batch
 from calibration.analyses.success_rate.from_store import rates_of_store, report_on_store
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import drawn_ids, ids, known
@@ -124,6 +125,16 @@ def test_a_random_overlap_makes_the_two_phase_rate_the_headline(new_world: NewWo
     assert known(found.two_phase).correction == pytest.approx(-3 / 60)
     effects = {who: known(one.value) for who, one in result.reviewers.items()}
     assert effects == pytest.approx({"ann": 6 / 60, "ben": 0})
+    # Corrections of -.5 on 6 of 60 traces: their variance is (6 x .25 - 60 x .05^2) / 59.
+    plan = plan_batch(world.store, n=60, overlap=0.75)
+    half, three_quarters, every = plan.with_reviewers  # a quarter of 60 is too few
+    assert (half.twice, half.n_labels) == (30, 90)
+    assert half.adjudicated == pytest.approx(3)
+    corrected = known(plan.corrected)
+    variance = (corrected / stats.t.ppf(0.975, 59)) ** 2 + 1.35 / 59 * (1 / 30 - 1 / 60)
+    assert half.half_width == pytest.approx(stats.t.ppf(0.975, 29) * variance**0.5)
+    assert half.half_width > three_quarters.half_width > every.half_width
+    assert every.half_width == pytest.approx(corrected)
     ceiling = known(result.noise_ceiling)
     assert [ceiling.reviewer.value, ceiling.judge.value] == pytest.approx([114 / 120, 1])
 

@@ -11,6 +11,7 @@ from calibration.judge_calibration.label_planning import (
     worst_spread,
 )
 from calibration.judge_calibration.post_stratification import post_stratified
+from calibration.judge_calibration.reviewer_error import TwoPhase, planned_two_phase, two_phase
 from calibration.judge_calibration.samples import LabelledSample, production_sums_from_counts
 from calibration.statistics.means import human_only
 from tests.simulation.judged import CREDIT, Array, Floats, say
@@ -91,6 +92,49 @@ def test_a_pilot_of_eighty_plans_four_hundred(judge: str) -> None:
         realised[row] = realised_by(scores[at], verdicts[at], counts)
     ratio = planned / realised
     assert ratio.mean(axis=0) == pytest.approx([1.0, 1.0], abs=0.06)
+    assert (np.abs(ratio - 1) < 0.3).mean() > 0.95
+
+
+@pytest.mark.parametrize("overlap", [100, 200, 400])
+def test_an_overlap_of_a_lenient_second_reviewer_is_planned_from_a_pilot(overlap: int) -> None:
+    n, pilot, rows = 400, 120, np.arange(400)
+    rng = np.random.default_rng([SEED, 2, overlap])
+    scores, verdicts, counts = production(rng, "good")
+    population = production_sums_from_counts(counts, credit=CREDIT)
+    planned, realised = np.zeros(REPETITIONS), np.zeros(REPETITIONS)
+    for row in range(REPETITIONS):
+        at = rng.choice(N_PRODUCTION, n, replace=False)
+        final = np.outer(scores[at], np.eye(5)[0] - np.eye(5)[4]) + np.eye(5)[4]
+        # The second reviewer labels half of the single traces and calls 30 % of the poor ones good.
+        seconds = (scores[at] < 0.8) & (rng.random(n) < 0.3)
+        lenient = np.where(seconds[:, None], np.eye(5)[0], final)
+        alone = np.where((rows % 2 == 0)[:, None], final, lenient)
+        sample = LabelledSample(human=final, verdicts=verdicts[at])
+
+        def measured(twice: int, size: int, sample: LabelledSample = sample) -> TwoPhase:
+            shared = rows < twice
+            first = np.where(shared[:, None], (final + lenient) / 2, alone)
+            some = slice(0, size)
+            return two_phase(
+                LabelledSample(
+                    human=sample.human[some],
+                    verdicts=sample.verdicts[some],
+                    first_human=first[some],
+                    overlap=shared[some],
+                ),
+                population,
+            )
+
+        before = measured(40, pilot)
+        # A store scores the traces of the pilot by what it knows: their only label, or the settled.
+        known = np.where((rows < 40)[:, None], final, alone)[:pilot] @ np.append(1.0, np.zeros(4))
+        spread = measured_spread(known, verdicts[at][:pilot], counts, verdict_values=CREDIT)
+        corrected = planned_post_stratified(n, spread, counts, verdict_values=CREDIT)
+        planned[row] = planned_two_phase(n, overlap, corrected, before.variance_correction or 0)
+        realised[row] = measured(overlap, n).estimate.half_width or 0
+    ratio = planned / realised
+    # With every trace labelled twice no single label errs, as some of the pilot did.
+    assert ratio.mean() == pytest.approx(1.1 if overlap == n else 1.0, abs=0.04)
     assert (np.abs(ratio - 1) < 0.3).mean() > 0.95
 
 

@@ -1,6 +1,6 @@
 """Plan a batch: expected half-widths, reviewer hours, and savings from a judge."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,12 @@ from calibration.judge_calibration.label_planning import (
     traces_needed,
     worst_spread,
 )
+from calibration.judge_calibration.reviewer_error import (
+    OVERLAP_MIN,
+    planned_two_phase,
+    two_phase,
+)
+from calibration.judge_calibration.samples import production_sums
 from calibration.judge_calibration.strata import Gain, effective_gain, verdict_strata
 from calibration.statistics.estimate import Estimate
 from calibration.store import Store
@@ -33,6 +39,9 @@ from calibration.success_rate.runs import scores
 from calibration.taxonomy import Taxonomy
 
 UNREACHABLE = "no number of labels gives that half-width: import more traces or ask for less"
+
+# Shares of traces labelled twice for which a plan says what they give.
+OVERLAPS = (0.25, 0.5, 1.0)
 
 # From this many labelled traces on the newest batch is taken, not an older, larger one.
 GOOD_BASIS = 50
@@ -109,13 +118,28 @@ def judge_worth(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WithReviewers:
+    """The corrected rate with the errors of reviewers, at a share of traces labelled twice.
+
+    `half_width` is expected; of the `twice` traces `adjudicated` are expected to need a lead.
+    """
+
+    overlap: float
+    twice: int
+    n_labels: int
+    adjudicated: float
+    half_width: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What `n` labelled traces can be expected to give.
 
     `human_only` and `corrected` are expected half-widths of the net rate (None without a judge),
     measured on `n_basis` labelled traces of `basis`; with 0 of them the worst case is assumed.
     `hours` are what all labels take at `seconds_per_label` of active time, `cost` at `hourly_rate`;
-    None where nobody knows. `notes` say what was assumed, in sentences.
+    None where nobody knows. `with_reviewers` is empty where it is not known how reviewers err.
+    `notes` say what was assumed, in sentences.
     """
 
     n: int
@@ -134,6 +158,7 @@ class Plan:
     hourly_rate: float | None
     cost: float | None
     worth: JudgeWorth | None
+    with_reviewers: tuple[WithReviewers, ...]
     needed: Needed | None
     confidence_level: float
     simulated: bool
@@ -148,6 +173,15 @@ class _Basis:
     counts: NDArray[np.int64]
     values: NDArray[np.float64]
     judge_id: str | None
+    reviewers: "_Reviewers | None" = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reviewers:
+    """How reviewers erred: variance of a correction, and share of shared traces they differ on."""
+
+    variance_correction: float
+    differ: float
 
 
 def plan_batch(
@@ -216,10 +250,32 @@ def plan_batch(
         hourly_rate=hourly_rate,
         cost=None if hours is None or hourly_rate is None else hours * hourly_rate,
         worth=worth,
+        with_reviewers=tuple(_with_reviewers(n, overlap, corrected, basis.reviewers, level)),
         needed=needed,
         confidence_level=level,
         simulated=bool(every["simulated"].any()),
     )
+
+
+def _with_reviewers(
+    n: int, overlap: float, corrected: float | None, known: _Reviewers | None, level: float
+) -> Iterator[WithReviewers]:
+    """Yield what a quarter, half, all and the planned share of the traces labelled twice give."""
+    if corrected is None or known is None:
+        return
+    for share in sorted({*OVERLAPS, overlap}):
+        labels = labels_per_trace(n, labels_wanted=2, overlap=share)
+        twice = sum(labels) - n
+        if twice >= OVERLAP_MIN:
+            yield WithReviewers(
+                overlap=share,
+                twice=twice,
+                n_labels=sum(labels),
+                adjudicated=twice * known.differ,
+                half_width=planned_two_phase(
+                    n, twice, corrected, known.variance_correction, confidence_level=level
+                ),
+            )
 
 
 def _check_asked(
@@ -338,7 +394,35 @@ def _basis_of(
             own, counts.astype(np.float64), values, otherwise=float(score.mean())
         )
         gain = effective_gain(score, own, strata=strata, weights=loaded.weights, clusters=clusters)
-    return _Basis(spread=spread, gain=gain, counts=counts, values=values, judge_id=judge_id)
+    return _Basis(
+        spread=spread,
+        gain=gain,
+        counts=counts,
+        values=values,
+        judge_id=judge_id,
+        reviewers=None if judge_id is None else _reviewers(store, loaded, judge_id),
+    )
+
+
+def _reviewers(store: Store, loaded: CalibrationData, judge_id: str) -> _Reviewers | None:
+    """Measure how reviewers err on the traces with two labels; None where that is not known."""
+    data = with_verdicts(loaded, store.verdict_frame(judge_id))
+    sample = data.sample("production")
+    if sample.overlap is None or data.open_disagreements or not data.overlap_random:
+        return None
+    production = production_sums(
+        data.verdicts,
+        data.penalties,
+        credit=data.credit,
+        n_verdicts=len(data.verdict_names),
+        tasks=data.tasks,
+    )
+    found = two_phase(sample, production).variance_correction
+    if found is None:
+        return None
+    of_trace = data.labels.groupby("trace_id")["code"].nunique()
+    shared = data.labelled["trace_id"][sample.overlap]
+    return _Reviewers(variance_correction=found, differ=float((of_trace[shared] > 1).mean()))
 
 
 def _credit(taxonomy: Taxonomy) -> NDArray[np.float64]:
@@ -371,5 +455,11 @@ def _notes(basis: _Basis, loaded: CalibrationData | None, seconds: float | None)
         notes.append("no judge has verdicts, so there is no corrected rate to plan")
     if seconds is None:
         notes.append("no label has a time yet, so the hours are not known")
-    notes.append("second labels measure agreement; they are not counted on to narrow the interval")
+    if basis.judge_id is not None and basis.reviewers is None:
+        notes.append(
+            f"the errors of reviewers are not in these half-widths: label {OVERLAP_MIN} or more "
+            "traces of a batch twice and adjudicate them to plan for them"
+        )
+    elif basis.judge_id is None:
+        notes.append("second labels measure agreement; they do not narrow the interval")
     return tuple(notes)

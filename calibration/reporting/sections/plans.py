@@ -15,6 +15,7 @@ from calibration.reporting.document import (
     Listing,
     Name,
     Section,
+    Table,
     Words,
     number,
     table_of,
@@ -105,8 +106,32 @@ def plan(found: Plan) -> Document:
         f"{overlap if found.labels_wanted > 1 else ''}: {found.n_labels:,} labels",
         banners=(SIMULATED,) if found.simulated else (),
         sections=(
-            Section(title="", blocks=(Facts(items=tuple(facts)), Listing(items=found.notes))),
+            Section(
+                title="",
+                blocks=(
+                    Facts(items=tuple(facts)),
+                    *([with_reviewers(found)] if found.with_reviewers else []),
+                    Listing(items=found.notes),
+                ),
+            ),
         ),
+    )
+
+
+def with_reviewers(found: Plan) -> Table:
+    """Return what labelling a share of the traces twice is expected to give."""
+    return table_of(
+        "Corrected rate with the errors of reviewers",
+        ("labelled twice", "labels", "to adjudicate", "half-width"),
+        [
+            (
+                f"{one.twice:,} ({100 * one.overlap:.0f} %)",
+                f"{one.n_labels:,}",
+                f"about {one.adjudicated:,.0f}",
+                half_width(one.half_width),
+            )
+            for one in found.with_reviewers
+        ],
     )
 
 
