@@ -95,12 +95,25 @@ def test_a_pilot_of_eighty_plans_four_hundred(judge: str) -> None:
     assert (np.abs(ratio - 1) < 0.3).mean() > 0.95
 
 
+def with_overlap(
+    final: Floats, both: Floats, alone: Floats, verdicts: Array, twice: int, n: int, counts: Array
+) -> TwoPhase:
+    """Return the rate by the first `n` labels, the first `twice` of them given by both reviewers."""
+    shared = np.arange(n) < twice
+    sample = LabelledSample(
+        human=final[:n],
+        verdicts=verdicts[:n],
+        first_human=np.where(shared[:, None], both[:n], alone[:n]),
+        overlap=shared,
+    )
+    return two_phase(sample, production_sums_from_counts(counts, credit=CREDIT))
+
+
 @pytest.mark.parametrize("overlap", [100, 200, 400])
 def test_an_overlap_of_a_lenient_second_reviewer_is_planned_from_a_pilot(overlap: int) -> None:
     n, pilot, rows = 400, 120, np.arange(400)
     rng = np.random.default_rng([SEED, 2, overlap])
     scores, verdicts, counts = production(rng, "good")
-    population = production_sums_from_counts(counts, credit=CREDIT)
     planned, realised = np.zeros(REPETITIONS), np.zeros(REPETITIONS)
     for row in range(REPETITIONS):
         at = rng.choice(N_PRODUCTION, n, replace=False)
@@ -110,28 +123,14 @@ def test_an_overlap_of_a_lenient_second_reviewer_is_planned_from_a_pilot(overlap
         lenient = np.where(seconds[:, None], np.eye(5)[0], final)
         alone = np.where((rows % 2 == 0)[:, None], final, lenient)
         sample = LabelledSample(human=final, verdicts=verdicts[at])
-
-        def measured(twice: int, size: int, sample: LabelledSample = sample) -> TwoPhase:
-            shared = rows < twice
-            first = np.where(shared[:, None], (final + lenient) / 2, alone)
-            some = slice(0, size)
-            return two_phase(
-                LabelledSample(
-                    human=sample.human[some],
-                    verdicts=sample.verdicts[some],
-                    first_human=first[some],
-                    overlap=shared[some],
-                ),
-                population,
-            )
-
-        before = measured(40, pilot)
+        labels = final, (final + lenient) / 2, alone, verdicts[at]
+        before = with_overlap(*labels, 40, pilot, counts)
         # A store scores the traces of the pilot by what it knows: their only label, or the settled.
         known = np.where((rows < 40)[:, None], final, alone)[:pilot] @ np.append(1.0, np.zeros(4))
         spread = measured_spread(known, verdicts[at][:pilot], counts, verdict_values=CREDIT)
         corrected = planned_post_stratified(n, spread, counts, verdict_values=CREDIT)
         planned[row] = planned_two_phase(n, overlap, corrected, before.variance_correction or 0)
-        realised[row] = measured(overlap, n).estimate.half_width or 0
+        realised[row] = with_overlap(*labels, overlap, n, counts).estimate.half_width or 0
     ratio = planned / realised
     # With every trace labelled twice no single label errs, as some of the pilot did.
     assert ratio.mean() == pytest.approx(1.1 if overlap == n else 1.0, abs=0.04)
