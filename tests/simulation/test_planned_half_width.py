@@ -98,7 +98,7 @@ def test_a_pilot_of_eighty_plans_four_hundred(judge: str) -> None:
 def with_overlap(
     final: Floats, both: Floats, alone: Floats, verdicts: Array, twice: int, n: int, counts: Array
 ) -> TwoPhase:
-    """Return the rate by the first `n` labels, the first `twice` of them given by both reviewers."""
+    """Return the rate by `n` labels, the first `twice` of them given by both reviewers."""
     shared = np.arange(n) < twice
     sample = LabelledSample(
         human=final[:n],
@@ -122,7 +122,6 @@ def test_an_overlap_of_a_lenient_second_reviewer_is_planned_from_a_pilot(overlap
         seconds = (scores[at] < 0.8) & (rng.random(n) < 0.3)
         lenient = np.where(seconds[:, None], np.eye(5)[0], final)
         alone = np.where((rows % 2 == 0)[:, None], final, lenient)
-        sample = LabelledSample(human=final, verdicts=verdicts[at])
         labels = final, (final + lenient) / 2, alone, verdicts[at]
         before = with_overlap(*labels, 40, pilot, counts)
         # A store scores the traces of the pilot by what it knows: their only label, or the settled.
