@@ -7,7 +7,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibration.judge_calibration.bayesian import bayesian
+from calibration.judge_calibration.bayesian import bayesian, inverted_shares
 from calibration.judge_calibration.confusion_inversion import (
     Inversion,
     bootstrap_inversion,
@@ -39,7 +39,6 @@ from calibration.judge_calibration.reviewer_error import (
     two_phase_shares,
 )
 from calibration.judge_calibration.samples import (
-    CLASS_LABELS_MIN,
     ESTIMATORS,
     HEADLINE,
     PROBABILITY_SAMPLE_MIN,
@@ -391,7 +390,7 @@ def _arm(case: Case, rng: np.random.Generator) -> Arm:
         "human_only": human,
         "judge_raw": judge_raw(production, confidence_level=level),
     }
-    shares = {"inversion": inverted.shares, "judge_raw": judge_shares(production)}
+    shares = {"judge_raw": judge_shares(production)}
     tuning = posterior_size = phases = None
     overlap = labelled.overlap is not None and settings.design == "production"
     if "two_phase" in wanted and overlap:
@@ -407,7 +406,7 @@ def _arm(case: Case, rng: np.random.Generator) -> Arm:
         shares["human_only"] = with_enough_labels(alone, case.human)
     if "ppi_plus_plus" in wanted:
         found["ppi_plus_plus"], tuning, shares["ppi_plus_plus"] = _power_tuned(case, scores)
-    if "bayesian" in wanted:
+    if not {"bayesian", "inversion"}.isdisjoint(wanted):
         posterior = bayesian(
             case.crossed.table,
             production,
@@ -417,6 +416,7 @@ def _arm(case: Case, rng: np.random.Generator) -> Arm:
             confidence_level=level,
         )
         found["bayesian"], shares["bayesian"] = posterior.estimate, posterior.shares
+        shares["inversion"] = inverted_shares(inverted, posterior)
         posterior_size = posterior.effective_size
     if "bootstrap" in wanted:
         found["bootstrap"], shares["bootstrap"] = _bootstrap(
@@ -657,21 +657,6 @@ def merge_warnings(
     )
 
 
-def class_warnings(
-    estimator: str, class_labels: FloatArray, *, names: Sequence[str]
-) -> tuple[Notice, ...]:
-    """Warn of classes with fewer than 10 labels; code ``class_few_labels``."""
-    return tuple(
-        Notice(
-            code="class_few_labels",
-            estimator=estimator,
-            why=f"{class_labels[k]:g} labels of {names[k]}: its own share gets no interval",
-            mend=f"label more traces of {names[k]}",
-        )
-        for k in np.flatnonzero(class_labels < CLASS_LABELS_MIN).tolist()
-    )
-
-
 def _headline(
     estimates: dict[str, NetGross], refusals: tuple[Notice, ...], settings: Settings
 ) -> str | None:
@@ -789,7 +774,6 @@ def _warnings(
         )
     if "inversion" in usable:
         found += share_warnings(arm.inverted, names=names)
-        found += class_warnings("inversion", crossed.table.sum(axis=1), names=names)
     return found
 
 

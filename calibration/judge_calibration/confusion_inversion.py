@@ -8,7 +8,6 @@ first n_classes are no class. The same state of `rng` gives the same result.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +21,6 @@ from calibration.judge_calibration.samples import (
     right_inverse,
     tasks_of,
     verdict_rates,
-    with_enough_labels,
 )
 from calibration.statistics.estimate import (
     OK,
@@ -73,7 +71,7 @@ class Inversion:
     """Inverted estimate with its diagnostics.
 
     `unclipped` : the estimate before it was cut to [0, 1].
-    `prevalence`, `shares` : class shares as inverted, and as estimates cut to [0, 1].
+    `prevalence` : class shares as inverted.
     `prevalence_clipped` : negative shares set to zero, the rest rescaled to one.
     `rates` : P(verdict | human class) with the pseudo-counts, shape (n_classes, n_verdicts).
     `verdict_weights` : contribution of a trace with each verdict and no penalty.
@@ -89,7 +87,6 @@ class Inversion:
     unclipped: float | None
     prevalence: tuple[float, ...]
     prevalence_clipped: tuple[float, ...]
-    shares: tuple[Estimate, ...]
     rates: tuple[tuple[float, ...], ...]
     verdict_weights: tuple[float, ...]
     level_weights: tuple[tuple[float, ...], ...]
@@ -106,12 +103,12 @@ def invert(
     labelled: LabelledSample | None = None,
     of_production: bool = False,
     pseudo_count: float = 0.5,
-    minimum_labels: int = 10,
     confidence_level: float = 0.95,
 ) -> Inversion:
     """Estimate the mean score and class shares by the multi-class Rogan-Gladen estimator.
 
-    If the error rates shift, the interval does not cover.
+    If the error rates shift, the interval does not cover. The limits of the class shares are those
+    of their posterior: `bayesian.inverted_shares`.
 
     Parameters
     ----------
@@ -121,8 +118,6 @@ def invert(
         Whether they are runs of production: a task of both then counts once.
     pseudo_count : float, default 0.5
         Total added to each row, `pseudo_count` / n_verdicts a cell; 0 is plain inversion.
-    minimum_labels : int, default 10
-        A class with fewer reference traces gets no interval for its own share.
 
     Returns
     -------
@@ -181,7 +176,6 @@ def invert(
     prevalence = inverse.T @ share
     level_weights = inverse @ (production.credit[:, None] == production.levels)
     value, mixed, *alone = _score(rates, inverse, level_weights, sizes, production)
-    variances = _share_variances(rates, inverse, sizes, production)
     labels = _Labels.of(labelled, production, cells.sum(axis=1) / sizes, shared=of_production)
     parts, effects = alone, SINGLE
     if labels.tasks.repeat:
@@ -190,35 +184,17 @@ def invert(
         apart = (level_weights[runs.verdicts] * kept).sum(axis=1) - value
         parts = list(labels.variances(mixed, apart, alone[0]))
         effects = _effects(parts, alone, labels.tasks, confidence_level)
-        by_class = zip(inverse.T, prevalence, variances[0], strict=True)
-        variances = np.array([
-            labels.variances(np.outer(prevalence, row), row[runs.verdicts] - share, reference)
-            for row, share, reference in by_class
-        ]).T  # fmt: skip
-    bound = partial(
-        _estimate, n=production.n, tasks=labels.tasks, confidence_level=confidence_level
+    estimate = _estimate(
+        value, sum(parts), n=production.n, tasks=labels.tasks, confidence_level=confidence_level
     )
-    estimate = bound(value, sum(parts))
     if estimate.ok and alone[0] < NO_VARIANCE:
         estimate = replace(estimate, interval=None, se=None, status=NO_ERROR_SEEN)
-    shares = (
-        bound(share, variance)
-        if labelled
-        else not_estimable(
-            NO_LABELS_OF_CLASS, method=DELTA_METHOD, n=production.n,
-            confidence_level=confidence_level,
-        )
-        for share, variance, labelled in zip(
-            prevalence.tolist(), variances.sum(axis=0).tolist(), known.tolist(), strict=True
-        )
-    )  # fmt: skip
     kept = np.maximum(0.0, prevalence)
     return Inversion(
         estimate=estimate,
         unclipped=value,
         prevalence=tuple(prevalence.tolist()),
         prevalence_clipped=tuple((kept / kept.sum()).tolist()),
-        shares=with_enough_labels(shares, cells.T, minimum_labels),
         rates=tuple(tuple(row) for row in rates.tolist()),
         verdict_weights=tuple((level_weights @ production.levels).tolist()),
         level_weights=tuple(tuple(row) for row in level_weights.tolist()),
@@ -351,17 +327,6 @@ def _estimate(
     return replace(found, interval=None, se=None, status=why)
 
 
-def _share_variances(
-    rates: FloatArray, inverse: FloatArray, sizes: FloatArray, production: ProductionSums
-) -> FloatArray:
-    """Return both parts of the variance of each class share: a score of 1 for that class."""
-    share = production.counts / production.n
-    prevalence = inverse.T @ share
-    row_variance = rates @ inverse**2 - (rates @ inverse) ** 2
-    of_production = np.maximum(0.0, share @ inverse**2 - prevalence**2) / production.n
-    return np.stack([(prevalence**2 / sizes) @ row_variance, of_production])
-
-
 def _refused(n: int, rates: FloatArray, sigma_min: float, confidence_level: float) -> Inversion:
     why = (
         "no production verdicts: run the judge on production"
@@ -374,7 +339,6 @@ def _refused(n: int, rates: FloatArray, sigma_min: float, confidence_level: floa
         unclipped=None,
         prevalence=(),
         prevalence_clipped=(),
-        shares=(refused,) * len(rates),
         rates=tuple(tuple(row) for row in rates.tolist()),
         verdict_weights=(),
         level_weights=(),

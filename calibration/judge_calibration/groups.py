@@ -8,7 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from calibration.judge_calibration.confusion_inversion import inversion_refusals, invert
+from calibration.judge_calibration.bayesian import bayesian, inverted_shares
+from calibration.judge_calibration.confusion_inversion import (
+    Inversion,
+    inversion_refusals,
+    invert,
+)
 from calibration.judge_calibration.post_stratification import class_shares, post_stratified
 from calibration.judge_calibration.samples import (
     PROBABILITY_SAMPLE_MIN,
@@ -72,6 +77,7 @@ class SharedCalibration:
     `table` : labelled traces of *all* groups by human class and verdict (n_classes, n_verdicts).
     `names` : of the verdicts, the classes first.
     `pseudo_count` : as in `invert`.
+    `seed` : of the posterior that bounds synthetic class shares.
 
     ValueError if `confidence_level` is outside (0, 1) or the table is not one of counts.
     """
@@ -80,6 +86,7 @@ class SharedCalibration:
     names: Sequence[str]
     design: Design = "production"
     pseudo_count: float = 0.5
+    seed: int = 0
     confidence_level: float = 0.95
 
     def __post_init__(self) -> None:
@@ -159,12 +166,8 @@ def estimate_group(group: LabelledGroup, shared: SharedCalibration) -> GroupEsti
     >>> found.kind, found.estimate.value
     ('synthetic', 0.5)
     """
-    kind: Kind = "direct" if is_direct(group, design=shared.design) else "synthetic"
-    estimate, shares = (_direct if kind == "direct" else _synthetic)(group, shared)
-    few = is_direct(group, design=shared.design, least=PROBABILITY_SAMPLE_MIN)
-    if not estimate.ok and kind == "synthetic" and few:
-        kind = "direct"
-        estimate, shares = _direct(group, shared)
+    kind, estimate = _rate(group, shared)
+    shares = (_direct_shares if kind == "direct" else _synthetic_shares)(group, shared, estimate)
     return GroupEstimate(
         name=group.name,
         kind=kind,
@@ -175,40 +178,69 @@ def estimate_group(group: LabelledGroup, shared: SharedCalibration) -> GroupEsti
     )
 
 
-def _direct(
-    group: LabelledGroup, shared: SharedCalibration
-) -> tuple[Estimate, tuple[Estimate, ...]]:
-    """Estimate mean score and class shares of one group from its own labels."""
-    level = shared.confidence_level
-    found = post_stratified(group.labelled, group.production, confidence_level=level)
-    shares = class_shares(group.labelled, group.production, confidence_level=level)
-    return found.estimate, shares
+def _rate(group: LabelledGroup, shared: SharedCalibration) -> tuple[Kind, Estimate]:
+    """Estimate the mean score of one group from its own labels, or by inversion."""
+    if not is_direct(group, design=shared.design):
+        estimate = _synthetic(group, shared)
+        few = is_direct(group, design=shared.design, least=PROBABILITY_SAMPLE_MIN)
+        if estimate.ok or not few:
+            return "synthetic", estimate
+    found = post_stratified(
+        group.labelled, group.production, confidence_level=shared.confidence_level
+    )
+    return "direct", found.estimate
 
 
-def _synthetic(
-    group: LabelledGroup, shared: SharedCalibration
-) -> tuple[Estimate, tuple[Estimate, ...]]:
-    """Estimate mean score and class shares of one group with the error rates of all groups."""
-    cells, production, level = shared.cells, group.production, shared.confidence_level
-    found = invert(cells, production, pseudo_count=shared.pseudo_count, confidence_level=level)
+def _direct_shares(
+    group: LabelledGroup, shared: SharedCalibration, _: Estimate
+) -> tuple[Estimate, ...]:
+    return class_shares(group.labelled, group.production, confidence_level=shared.confidence_level)
+
+
+def _inverted(group: LabelledGroup, shared: SharedCalibration) -> Inversion:
+    return invert(
+        shared.cells,
+        group.production,
+        pseudo_count=shared.pseudo_count,
+        confidence_level=shared.confidence_level,
+    )
+
+
+def _synthetic(group: LabelledGroup, shared: SharedCalibration) -> Estimate:
+    """Estimate the mean score of one group with the error rates of all groups."""
+    production, found = group.production, _inverted(group, shared)
     estimate = replace(found.estimate, method=SYNTHETIC)
-    shares = tuple(replace(share, method=SYNTHETIC) for share in found.shares)
     refusals = inversion_refusals(
-        cells,
+        shared.cells,
         found,
         credit=production.credit,
         verdict_shares=production.counts / max(1, production.n),
         names=shared.names,
     )
     if not (refusals and estimate.ok):
-        return estimate, shares
-    refused = not_estimable(
+        return estimate
+    return not_estimable(
         "; ".join(f"{notice.why} ({notice.mend})" for notice in refusals),
         method=SYNTHETIC,
         n=estimate.n,
-        confidence_level=level,
+        confidence_level=shared.confidence_level,
     )
-    return refused, (refused,) * len(shares)
+
+
+def _synthetic_shares(
+    group: LabelledGroup, shared: SharedCalibration, estimate: Estimate
+) -> tuple[Estimate, ...]:
+    if not estimate.ok:
+        return (estimate,) * group.production.credit.size
+    inversion = _inverted(group, shared)
+    posterior = bayesian(
+        shared.cells,
+        group.production,
+        rng=np.random.default_rng(shared.seed),
+        effects=inversion.effects,
+        confidence_level=shared.confidence_level,
+    )
+    return inverted_shares(inversion, posterior)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -558,9 +590,9 @@ def compare_groups(
     Fiedler (2026), on comparisons that share one calibration.
     https://doi.org/10.48550/arXiv.2605.06939
     """
-    sides = [estimate_group(group, shared) for group in (first, second)]
-    if all(side.kind == "direct" for side in sides):
-        one, other = sides[0].estimate, sides[1].estimate
+    sides = [_rate(group, shared) for group in (first, second)]
+    if all(kind == "direct" for kind, _ in sides):
+        (_, one), (_, other) = sides
         difference = independent_difference(one, other, method=DIRECT_DIFFERENCE)
         return GroupComparison(
             first=first.name,
@@ -570,7 +602,7 @@ def compare_groups(
             difference=difference,
             p_value=_p_value(difference, min(one.df or np.inf, other.df or np.inf)),
         )
-    one, other = (_synthetic(group, shared)[0] for group in (first, second))
+    one, other = (_synthetic(group, shared) for group in (first, second))
     result = GroupComparison(
         first=first.name,
         second=second.name,

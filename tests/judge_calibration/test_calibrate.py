@@ -71,7 +71,13 @@ def test_a_class_that_does_not_count_may_have_few_labels() -> None:
     table = np.array([[40, 3, 1], [4, 30, 1], [0, 1, 6]])
     rare = calibrate_tables(table, [700, 290, 10], credit=CREDIT, design="reference")
     assert rare.headline == "inversion"
-    assert ("class_few_labels", "inversion") in codes(rare.warnings)
+    # A class of seven labels has the limits of the posterior.
+    shares = rare.class_shares["inversion"]
+    assert shares[2].interval == rare.class_shares["bayesian"][2].interval
+    assert shares[2].interval is not None
+    assert shares[2].value == rare.class_shares["bayesian"][2].value
+    assert rare.inversion.prevalence[2] < 0
+    assert shares[0].value == rare.inversion.prevalence[0]
     common = calibrate_tables(table, [700, 200, 100], credit=CREDIT, design="reference")
     assert ("few_reference_labels", "inversion") in codes(common.refusals)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from calibration.judge_calibration.bayesian import bayesian, draw_posterior
+from calibration.judge_calibration.bayesian import bayesian, draw_posterior, inverted_shares
 from calibration.judge_calibration.confusion_inversion import bootstrap_inversion, invert
 from calibration.judge_calibration.post_stratification import bootstrap_post_stratified
 from calibration.judge_calibration.samples import (
@@ -112,6 +112,25 @@ def test_a_class_nobody_labelled_is_left_out() -> None:
     found = bayesian([[30, 4, 0], [3, 30, 1], [0, 0, 0]], sums_of([600, 380, 20]), rng=rng())
     assert found.shares[2].status.startswith("not_estimable")
     assert (found.shares[0].value or 0) + (found.shares[1].value or 0) == pytest.approx(1)
+    inversion = invert([[30, 4, 0], [3, 30, 1], [0, 0, 0]], sums_of([600, 380, 20]))
+    assert not inverted_shares(inversion, found)[2].ok
+
+
+def test_shares_of_an_inversion_have_the_limits_of_the_posterior() -> None:
+    inversion = invert(TABLE, PRODUCTION)
+    posterior = bayesian(TABLE, PRODUCTION, rng=rng())
+    shares = inverted_shares(inversion, posterior)
+    assert [share.value for share in shares] == list(inversion.prevalence)
+    assert [share.interval for share in shares] == [s.interval for s in posterior.shares]
+    # The judge errs toward the class more often than production has its verdict.
+    few = sums_of([1200, 640, 160, 0])
+    inversion, posterior = invert(TABLE, few), bayesian(TABLE, few, rng=rng())
+    last = inverted_shares(inversion, posterior)[2]
+    assert inversion.prevalence[2] < 0
+    assert last.interval is not None
+    assert (last.value, last.interval[0] > 0) == (posterior.shares[2].value, True)
+    alike = invert([[10, 10], [10, 10]], sums_of([60, 40], TWO))
+    assert {share.status for share in inverted_shares(alike, posterior)} == {alike.estimate.status}
 
 
 def test_with_cost_posterior_and_bootstrap_agree_with_the_closed_form() -> None:

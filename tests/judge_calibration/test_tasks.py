@@ -75,7 +75,6 @@ def test_inversion_of_labels_of_production() -> None:
     single = 2 / 90 + 25 / 36 / 100
     wider = (two_sided_t(0.95, 19) / two_sided_z(0.95)) ** 2
     assert found.effects == pytest.approx((max(1.0, wider * 20 / 19 * SQUARES / single),) * 2)
-    assert [share.se for share in found.shares] == pytest.approx([found.estimate.se] * 2)
 
 
 NINE = np.repeat([0, 1], [9, 11])

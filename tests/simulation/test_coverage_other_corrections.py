@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from calibration.judge_calibration.bayesian import bayesian
+from calibration.judge_calibration.bayesian import bayesian, inverted_shares
 from calibration.judge_calibration.calibrate import calibrate, calibrate_tables, transport_gap
-from calibration.judge_calibration.confusion_inversion import bootstrap_inversion, lee
+from calibration.judge_calibration.confusion_inversion import bootstrap_inversion, invert, lee
 from calibration.judge_calibration.post_stratification import bootstrap_post_stratified, promised
 from calibration.judge_calibration.prediction_powered import (
     ppi_plus_plus,
@@ -121,7 +121,7 @@ def test_posterior_and_bootstrap_from_a_reference_set_cover(
     for _ in range(FEWER):
         table = draw_cells(rng, n, REFERENCE, rates).sum(axis=2)
         production = sums_of(draw_cells(rng, N, PRODUCTION, rates), with_cost=with_cost)
-        found = bayesian(table, production, rng=rng, effective_size=1000, minimum_labels=0)
+        found = bayesian(table, production, rng=rng, effective_size=1000)
         posterior.add(found.estimate)
         for tally, share in zip(shares, found.shares, strict=True):
             tally.add(share)
@@ -132,6 +132,35 @@ def test_posterior_and_bootstrap_from_a_reference_set_cover(
         judge, seed, (posterior, "posterior ASR", setting, wide),
         (drawn, "bootstrap, inverted", setting, wide),
         (worst, "posterior class share, worst of five", setting, (0.90, 0.98)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [100, 200, 400])
+@pytest.mark.parametrize("of_production", [False, True])
+def test_shares_of_an_inversion_cover(judge: Judge, n: int, of_production: bool) -> None:
+    """Shares of .5 to .03; a share without any label of its class is refused."""
+    seed, rates, size = 20274, lenient_judge(0.85), 2_000
+    mix = np.array([0.5, 0.25, 0.14, 0.08, 0.03])
+    rng = np.random.default_rng([seed, n, of_production])
+    shares = [Tally(float(share)) for share in mix]
+    for _ in range(REPETITIONS):
+        table = draw_cells(rng, n, mix if of_production else REFERENCE, rates).sum(axis=2)
+        rest = draw_cells(rng, size - n if of_production else size, mix, rates).sum(axis=(0, 2))
+        counts = rest + table.sum(axis=0) if of_production else rest
+        production = production_sums_from_counts(counts, credit=CREDIT)
+        posterior = bayesian(table, production, rng=rng, effective_size=1000)
+        found = inverted_shares(invert(table, production), posterior)
+        for tally, share in zip(shares, found, strict=True):
+            if share.interval is not None:
+                tally.add(share)
+    source = "labels of production" if of_production else "reference labels"
+    setting = f"judge 0.85, {n} {source}, 2,000 verdicts"
+    band = (0.936, 1.0)
+    assert min(tally.repetitions for tally in shares) >= 0.95 * REPETITIONS
+    give_all(
+        judge, seed,
+        *((tally, f"inverted share of {tally.truth:.2f}",
+           f"{setting}, {REPETITIONS - tally.repetitions} refused", band) for tally in shares),
     )  # fmt: skip
 
 

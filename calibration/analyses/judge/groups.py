@@ -214,6 +214,7 @@ class _Groups:
             names=data.verdict_names,
             design=options.design,
             pseudo_count=options.pseudo_count,
+            seed=options.seed,
             confidence_level=options.confidence_level,
         )
 

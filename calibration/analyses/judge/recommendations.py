@@ -103,8 +103,7 @@ def _refused(result: JudgeCalibration) -> Iterator[Recommendation]:
 def _warned(result: JudgeCalibration) -> Iterator[Recommendation]:
     calibration = result.calibration
     for notice in calibration.headline_warnings:
-        if notice.code != "class_few_labels":
-            yield _notice("warned", notice)
+        yield _notice("warned", notice)
 
 
 def _notice(kind: str, notice: Notice) -> Recommendation:

@@ -94,9 +94,6 @@ ELSEWHERE = (
     "For other tasks, other periods or another version of the judge: not without labels of theirs."
 )
 
-# Notices on single classes or cross-checks: no reason to doubt the rate.
-ASIDE = ("class_few_labels",)
-
 COVARIATES = {"response": "length of the response", "steps": "number of steps"}
 
 
@@ -246,7 +243,7 @@ def for_the_rate(result: JudgeCalibration) -> str:
     mine = calibration.headline_warnings
     if any(w.code == WIDER for w in mine):
         but.append("it adds nothing to the human labels: the interval is no shorter with it")
-    but += [w.why for w in mine if w.code not in (*ASIDE, WIDER)]
+    but += [w.why for w in mine if w.code != WIDER]
     if result.design == "reference":
         but.append("only as long as it errs in production as on these traces")
     use = f"yes, corrected it is {figure(head.net).removesuffix(' +')}"
