@@ -24,11 +24,14 @@ from tests.simulation.judged import (
     Judge,
     Tally,
     draw_cells,
+    give_all,
     lenient_judge,
+    say,
     sums_of,
     truth_of,
     unfold,
 )
+from tests.simulation.test_coverage_headline import classes_of, drawn
 
 pytestmark = pytest.mark.slow
 NAMES = ("a", "b", "c", "d", "e")
@@ -255,6 +258,45 @@ def test_every_slice_covers(
     whole.give(judge, "rate of a slice", setting, seed=seed, band=(0.935, 1.0))
     worst.give(judge, "rate of a slice", f"{setting}: worst slice", seed=seed, band=(0.917, 1.0))
     apart.give(judge, "difference of slices", setting, seed=seed)
+
+
+@pytest.mark.parametrize(("n_groups", "tasks", "size"), [(6, 100, 4), (10, 40, 10), (8, 100, 10)])
+def test_every_slice_covers_when_tasks_repeat(
+    judge: Judge, n_groups: int, tasks: int, size: int
+) -> None:
+    """Production repeats its tasks; 20 to 33 runs of each slice are labelled."""
+    seed, repetitions = 20278, 2000
+    rng = np.random.default_rng([seed, n_groups, tasks])
+    rates, apart = [Tally(0.0) for _ in range(n_groups)], Tally(0.0)
+    task = np.repeat(np.arange(tasks), size)
+    for _ in range(repetitions):
+        groups, truths = [], []
+        for number in range(n_groups):
+            mix = PRODUCTION * np.exp(0.3 * rng.standard_normal(5))
+            mix /= mix.sum()
+            judged = lenient_judge(float(np.clip(0.85 + 0.08 * rng.standard_normal(), 0.5, 0.98)))
+            human = classes_of(rng, task, mix)
+            verdicts, own = say(rng, human, judged), int(rng.integers(20, 34))
+            labelled, production = drawn(rng, own, human, verdicts, np.zeros(task.size), task)
+            groups.append(LabelledGroup(name=str(number), labelled=labelled, production=production))
+            truths.append(truth_of(mix, with_cost=False))
+        for tally, found, truth in zip(rates, estimate_groups(groups, SHARED), truths, strict=True):
+            tally.truth = truth
+            tally.add_sure(found.estimate)
+        (pair,) = compare_pairs(groups, [("0", "1")], SHARED)
+        apart.truth = truths[0] - truths[1]
+        apart.add_sure(pair.difference)
+    whole = Tally(
+        0.0, sum(t.covered for t in rates), n_groups * repetitions, sum(t.widths for t in rates)
+    )
+    setting = f"{n_groups} groups of {tasks} tasks x {size}, 20 to 33 labels, judge .85 -+ 0.08"
+    worst = min(rates, key=lambda tally: tally.covered)
+    give_all(
+        judge, seed,
+        (whole, "rate of a slice", setting, (0.935, 1.0)),
+        (worst, "rate of a slice", f"{setting}: worst slice", (0.917, 1.0)),
+        (apart, "difference of slices", setting, (0.935, 0.99)),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("n", [25, 60])

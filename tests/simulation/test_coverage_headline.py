@@ -22,6 +22,7 @@ from calibration.judge_calibration.samples import (
     ProductionSums,
     production_sums,
 )
+from calibration.statistics.estimate import BoolArray
 from tests.simulation.judged import (
     CREDIT,
     TRUE_NET,
@@ -159,18 +160,7 @@ def test_a_lenient_reviewer(judge: Judge, n: int, tasks: int | None) -> None:
     for _ in range(REPETITIONS):
         human = classes_of(rng, task)
         labelled, production = drawn(rng, n, human, say(rng, human, rates), costs(rng, human), task)
-        truth = np.asarray(labelled.human).argmax(axis=1)
-        partial = (truth == 1) | (truth == 2)
-        lenient = np.where(partial & (rng.random(n) < 0.3), 0, truth)
-        overlap, second = rng.random(n) < 0.25, rng.random(n) < 0.5
-        codes = np.column_stack([
-            np.where(overlap | ~second, truth, -1), np.where(overlap | second, lenient, -1),
-        ])  # fmt: skip
-        first = first_phase(codes, 5)
-        mixed = replace(
-            labelled, human=np.where(overlap[:, None], labelled.human, first), overlap=overlap,
-            first_human=first,
-        )  # fmt: skip
+        mixed = reviewed_twice(rng, labelled)
         both.add(two_phase(mixed, production).estimate)
         alone.add(post_stratified(mixed, production).estimate)
         for tally, share in zip(shares, two_phase_shares(mixed, production), strict=True):
@@ -184,6 +174,24 @@ def test_a_lenient_reviewer(judge: Judge, n: int, tasks: int | None) -> None:
           enumerate(shares)),
         (alone, "control: one phase with a lenient reviewer", setting, (0.0, 0.94)),
     )  # fmt: skip
+
+
+def reviewed_twice(
+    rng: np.random.Generator, labelled: LabelledSample, overlap: BoolArray | None = None
+) -> LabelledSample:
+    """Let two reviewers share the labels, the second lenient; the overlap is adjudicated."""
+    truth = np.asarray(labelled.human).argmax(axis=1)
+    partial = (truth == 1) | (truth == 2)
+    lenient = np.where(partial & (rng.random(truth.size) < 0.3), 0, truth)
+    if overlap is None:
+        overlap = rng.random(truth.size) < 0.25
+    second = rng.random(truth.size) < 0.5
+    codes = np.column_stack([
+        np.where(overlap | ~second, truth, -1), np.where(overlap | second, lenient, -1),
+    ])  # fmt: skip
+    first = first_phase(codes, 5)
+    human = np.where(overlap[:, None], labelled.human, first)
+    return replace(labelled, human=human, overlap=overlap, first_human=first)
 
 
 @pytest.mark.parametrize("accuracy", [0.7, 0.85])
@@ -241,6 +249,35 @@ def test_looking_while_labels_come_in(judge: Judge, accuracy: float) -> None:
         judge, seed,
         (always, "headline, limits that hold at every look", setting, (0.935, 1.0)),
         (fixed, "control: headline, fixed limits at every look", setting, (0.0, 0.85)),
+    )  # fmt: skip
+
+
+def test_looking_while_an_overlap_grows(judge: Judge) -> None:
+    """Looks at an overlap of 40, 60, ... 400 traces, a quarter of the labels, as they come in."""
+    seed, rates, size = 20308, lenient_judge(0.85), 8_000
+    rng = np.random.default_rng(seed)
+    task, overlap = np.arange(size), np.arange(1_600) % 4 == 0
+    always, fixed = Tally(TRUE_SCORE), Tally(TRUE_SCORE)
+    for _ in range(REPETITIONS):
+        human = rng.choice(5, size, p=MIX)
+        labelled, production = drawn(
+            rng, overlap.size, human, say(rng, human, rates), np.zeros(size), task
+        )
+        labelled = reviewed_twice(rng, replace(labelled, penalties=None, clusters=None), overlap)
+        looks = [
+            two_phase(labelled.where(task[: overlap.size] < 4 * traces), production).estimate
+            for traces in range(40, 401, 20)
+        ]
+        ever = [None if look.any_time is None else look.any_time.interval for look in looks]
+        for tally, limits in ((always, ever), (fixed, [look.interval for look in looks])):
+            inside = [of is not None and of[0] <= TRUE_SCORE <= of[1] for of in limits]
+            low, high = limits[-1] or (0.0, 0.0)
+            tally.count(all(inside), (high - low) / 2)
+    setting = "a lenient reviewer of two, every look from overlap 40 to 400 (25 %), judge 0.85"
+    give_all(
+        judge, seed,
+        (always, "two phases, limits that hold at every look", setting, (0.95, 1.0)),
+        (fixed, "control: two phases, fixed limits at every look", setting, (0.0, 0.85)),
     )  # fmt: skip
 
 
