@@ -176,7 +176,7 @@ def invert(
     prevalence = inverse.T @ share
     level_weights = inverse @ (production.credit[:, None] == production.levels)
     value, mixed, *alone = _score(rates, inverse, level_weights, sizes, production)
-    labels = _Labels.of(labelled, production, cells.sum(axis=1) / sizes, shared=of_production)
+    labels = TableLabels.of(labelled, production, cells.sum(axis=1) / sizes, shared=of_production)
     parts, effects = alone, SINGLE
     if labels.tasks.repeat:
         runs = production.runs
@@ -234,7 +234,7 @@ def _score(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Labels:
+class TableLabels:
     """The traces of the table, their share of its smoothed rows, and the tasks of both sources."""
 
     labelled: LabelledSample | None
@@ -249,7 +249,8 @@ class _Labels:
         kept: FloatArray,
         *,
         shared: bool,
-    ) -> "_Labels":
+    ) -> "TableLabels":
+        """Return the labels with their tasks; `kept` is the share of labels in each row."""
         clusters, n = (None, 0) if labelled is None else (labelled.clusters, labelled.verdicts.size)
         tasks = tasks_of(clusters, n, production.runs, shared=shared)
         return cls(labelled=labelled, kept=kept, tasks=tasks)
@@ -320,6 +321,7 @@ def _estimate(
         confidence_level=confidence_level,
         status=OK,
         se=se,
+        df=tasks.df if tasks.repeat else None,
     )
     if tasks.units is None or tasks.units >= MINIMUM_UNITS:
         return found

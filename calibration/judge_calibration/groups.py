@@ -11,6 +11,7 @@ from scipy import special
 from calibration.judge_calibration.bayesian import bayesian, inverted_shares
 from calibration.judge_calibration.confusion_inversion import (
     Inversion,
+    TableLabels,
     inversion_refusals,
     invert,
 )
@@ -44,9 +45,9 @@ from calibration.statistics.intervals import (
     exact_limits,
     independent_difference,
     logit_interval,
-    normal_chance,
     t_chance,
     t_interval,
+    two_sided_t,
     two_sided_z,
     unanimous_interval,
 )
@@ -75,6 +76,7 @@ class SharedCalibration:
     """One calibration of the judge for all groups.
 
     `table` : labelled traces of *all* groups by human class and verdict (n_classes, n_verdicts).
+    `labelled` : these traces, where their tasks repeat.
     `names` : of the verdicts, the classes first.
     `pseudo_count` : as in `invert`.
     `seed` : of the posterior that bounds synthetic class shares.
@@ -84,6 +86,7 @@ class SharedCalibration:
 
     table: ArrayLike
     names: Sequence[str]
+    labelled: LabelledSample | None = None
     design: Design = "production"
     pseudo_count: float = 0.5
     seed: int = 0
@@ -201,6 +204,7 @@ def _inverted(group: LabelledGroup, shared: SharedCalibration) -> Inversion:
     return invert(
         shared.cells,
         group.production,
+        labelled=shared.labelled,
         pseudo_count=shared.pseudo_count,
         confidence_level=shared.confidence_level,
     )
@@ -623,26 +627,23 @@ def _p_value(difference: Estimate, df: float) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Side:
-    """One side of a synthetic difference: value, M, production variance, reach of a verdict."""
+    """One side of a synthetic difference: its inversion, M, and the reach of a verdict."""
 
-    value: float
+    inversion: Inversion
     mixed: FloatArray
-    sampling: float
     reach: float
 
-
-def _side(rates_inverse: FloatArray, production: ProductionSums) -> _Side:
-    n = production.n
-    weights = rates_inverse @ (production.credit[:, None] == production.levels)
-    value = float((production.sums * weights.T).sum() / n)
-    squares = float(np.einsum("suk,ks,ku->", production.products, weights, weights))
-    a = weights @ production.levels
-    return _Side(
-        value=value,
-        mixed=rates_inverse.T @ (production.sums.T / n) @ weights.T,
-        sampling=max(0.0, squares / n - value**2) / n,
-        reach=float(np.ptp(a[: production.credit.size])),
-    )
+    @classmethod
+    def of(
+        cls, group: LabelledGroup, shared: SharedCalibration, rates_inverse: FloatArray
+    ) -> "_Side":
+        found, production = _inverted(group, shared), group.production
+        sums = production.sums.T / production.n
+        return cls(
+            inversion=found,
+            mixed=rates_inverse.T @ sums @ np.array(found.level_weights).T,
+            reach=float(np.ptp(found.verdict_weights[: production.credit.size])),
+        )
 
 
 def _synthetic_difference(
@@ -657,12 +658,20 @@ def _synthetic_difference(
     rates[known] = verdict_rates(cells[known], pseudo_count=pseudo_count)
     inverse[:, known] = right_inverse(rates[known])
     sizes = np.where(known, cells.sum(axis=1) + pseudo_count, 1.0)
-    one, other = _side(inverse, first.production), _side(inverse, second.production)
+    one, other = (_Side.of(group, shared, inverse) for group in (first, second))
     apart = one.mixed - other.mixed
     by_row = (rates * apart**2).sum(axis=1) - (rates * apart).sum(axis=1) ** 2
-    variance = one.sampling + other.sampling + float((by_row / sizes).sum())
-    value, se = one.value - other.value, float(np.sqrt(max(0.0, variance)))
-    reach = two_sided_z(shared.confidence_level) * se
+    variance = float((by_row / sizes).sum())
+    labels = TableLabels.of(
+        shared.labelled, first.production, cells.sum(axis=1) / sizes, shared=False
+    )
+    if labels.tasks.labels is not None:
+        still = np.zeros(first.production.runs.times.size)
+        variance = labels.variances(apart, still, variance)[0]
+    variance += one.inversion.variance_production + other.inversion.variance_production
+    value = (one.inversion.unclipped or 0.0) - (other.inversion.unclipped or 0.0)
+    se, df = float(np.sqrt(max(0.0, variance))), min(side.df or np.inf for side in compared.sides)
+    reach = two_sided_t(shared.confidence_level, df) * se
     difference = Estimate(
         value=min(1.0, max(-1.0, value)),
         interval=(max(-1.0, min(1.0, value - reach)), min(1.0, max(-1.0, value + reach))),
@@ -670,12 +679,17 @@ def _synthetic_difference(
         method=SYNTHETIC_DIFFERENCE,
         confidence_level=shared.confidence_level,
         se=se,
+        df=df if df < np.inf else None,
     )
+    for side in compared.sides:
+        if side.interval is None:
+            unbounded = replace(difference, interval=None, se=None, status=side.status)
+            return replace(compared, difference=unbounded)
     return replace(
         compared,
         difference=difference,
-        p_value=_p_value(difference, np.inf),
-        flip_chance=normal_chance(-abs(value) / se) if se > 0 else None,
+        p_value=_p_value(difference, df),
+        flip_chance=t_chance(-abs(value) / se, df) if se > 0 else None,
         flips_at=abs(value) / one.reach if one.reach > 0 else None,
     )
 

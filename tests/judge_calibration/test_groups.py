@@ -80,6 +80,49 @@ def test_a_synthetic_difference_by_hand() -> None:
     assert found.flips_at == pytest.approx(0.07)
 
 
+def test_a_synthetic_difference_of_repeated_tasks_by_hand() -> None:
+    """Twenty tasks of 50 equal runs a side, of which 9 and 8 pass, are worth 20 runs.
+
+    Var of the first side is .45 x .55 / .49 / 19 (20 / 19 of the mean square by 20); pi_a - pi_b =
+    .05 / .7. With labels in equal pairs the reference part doubles, by 100 / 99 of 100 tasks.
+    """
+
+    def side(name: str, passed: int) -> LabelledGroup:
+        task = np.repeat(np.arange(20), 50)
+        verdicts = np.where(task < passed, 0, 1)
+        return group(
+            name, production_sums(verdicts, None, credit=[1.0, 0.0], n_verdicts=2, tasks=task)
+        )
+
+    shared = replace(SHARED, pseudo_count=0)
+    sides = side("a", 9), side("b", 8)
+    production = (0.45 * 0.55 + 0.40 * 0.60) / 0.49 / 19
+    reference = (0.05 / 0.7) ** 2 * (0.16 + 0.09) / 0.49 / 100
+    found = compare_groups(*sides, shared).difference
+    assert found.value == pytest.approx(0.05 / 0.7)
+    assert found.df == pytest.approx(19)
+    assert found.se == pytest.approx(np.sqrt(production + reference))
+    assert found.half_width == pytest.approx(stats.t.ppf(0.975, 19) * (found.se or 0))
+    human = np.repeat([0, 0, 1, 1], [80, 20, 10, 90])
+    verdicts = np.repeat([0, 1, 0, 1], [80, 20, 10, 90])
+    pairs = LabelledSample(
+        human=np.eye(2)[human], verdicts=verdicts, clusters=np.repeat(np.arange(100), 2)
+    )
+    found = compare_groups(*sides, replace(shared, labelled=pairs)).difference
+    assert found.se == pytest.approx(np.sqrt(production + reference * 2 * 100 / 99))
+    # Fewer than five tasks give no interval.
+    few = group(
+        "c",
+        production_sums(
+            np.array([0, 0, 1, 1]), None, credit=[1.0, 0.0], n_verdicts=2,
+            tasks=np.array([0, 0, 1, 1]),
+        ),
+    )  # fmt: skip
+    lacking = compare_groups(sides[0], few, shared)
+    assert (lacking.difference.interval, lacking.p_value) == (None, None)
+    assert "2 tasks" in lacking.difference.status
+
+
 def test_the_same_mix_leaves_the_production_part() -> None:
     first, second = binary("a", 450, 550), binary("b", 4500, 5500)
     found = compare_groups(first, second, SHARED)

@@ -1,5 +1,6 @@
 """Coverage of differences between groups, direct and synthetic, and of the judge's slopes."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -15,8 +16,9 @@ from calibration.judge_calibration.groups import (
     estimate_group,
     estimate_groups,
 )
-from calibration.judge_calibration.samples import LabelledSample
+from calibration.judge_calibration.samples import LabelledSample, confusion, production_sums
 from tests.simulation.judged import (
+    CREDIT,
     PRODUCTION,
     REFERENCE,
     Array,
@@ -47,6 +49,9 @@ def group(name: str, labelled: Array, production: Array, *, with_cost: bool) -> 
     )
     sums = sums_of(production, with_cost=with_cost)
     return LabelledGroup(name=name, labelled=sample, production=sums)
+
+
+NOBODY = LabelledSample(human=np.zeros((0, 5)), verdicts=np.zeros(0, dtype=np.int64))
 
 
 def costed(with_cost: bool) -> str:
@@ -178,6 +183,53 @@ def test_synthetic_differences_cover_when_the_judge_errs_alike(
         f"sides taken for independent x{ratio:.2f}"
     )
     tally.give(judge, "difference of groups, synthetic", setting, seed=seed)
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+def test_synthetic_differences_cover_when_tasks_repeat(judge: Judge, repeated: bool) -> None:
+    """Two groups of 100 tasks x 10 runs; 300 reference labels, in the second case 75 tasks x 4."""
+    seed, rates = 20279, lenient_judge(0.85)
+    rng = np.random.default_rng([seed, repeated])
+    task, own = np.repeat(np.arange(100), 10), np.arange(300) // (4 if repeated else 1)
+    truth = truth_of(FIRST, with_cost=False) - truth_of(SECOND, with_cost=False)
+    known, alone = Tally(truth), Tally(truth)
+    for _ in range(2000):
+        sides = []
+        for mix in (FIRST, SECOND):
+            verdicts = say(rng, classes_of(rng, task, mix), rates)
+            sides.append(
+                [
+                    LabelledGroup(
+                        name="g",
+                        labelled=NOBODY,
+                        production=production_sums(
+                            verdicts, None, credit=CREDIT, n_verdicts=5, tasks=tasks
+                        ),
+                    )
+                    for tasks in (task, None)
+                ]
+            )
+        human = classes_of(rng, own, REFERENCE)
+        sample = LabelledSample(
+            human=np.eye(5)[human], verdicts=say(rng, human, rates), clusters=own
+        )
+        shared = SharedCalibration(
+            table=confusion(sample.human, sample.verdicts, n_verdicts=5).table,
+            names=NAMES,
+            labelled=sample,
+            design="reference",
+        )
+        (first, first_alone), (second, second_alone) = sides
+        known.add(compare_groups(first, second, shared).difference)
+        single = replace(shared, labelled=None)
+        alone.add(compare_groups(first_alone, second_alone, single).difference)
+    setting = "100 tasks x 10 a group, judge 0.85, 300 reference labels"
+    setting += ", 75 tasks x 4" if repeated else ""
+    give_all(
+        judge, seed,
+        (known, "difference of groups by task, synthetic", setting, (0.935, 0.975)),
+        (alone, "control: difference of groups, synthetic, single runs", setting, (0.0, 0.93)),
+    )  # fmt: skip
 
 
 def test_a_synthetic_difference_does_not_cover_when_the_judge_favours_one(judge: Judge) -> None:

@@ -212,6 +212,7 @@ class _Groups:
                 weights=sample.weights,
             ).table,
             names=data.verdict_names,
+            labelled=sample,
             design=options.design,
             pseudo_count=options.pseudo_count,
             seed=options.seed,
