@@ -657,7 +657,8 @@ class Composition:
     `warned` : columns with an adjusted p-value below .01.
     `refused` : levels that a random sample would hold, each with its column.
     `strata` : number of strata of the draw within which the two were compared.
-    `checked` : false where the draw was uneven and its strata are not known.
+    `checked` : false where the draw was uneven and its strata are not known: only levels that
+    nobody was asked about are.
     """
 
     p: Mapping[str, float] = field(default_factory=dict)
@@ -706,6 +707,42 @@ def composition(
         table = np.bincount(cells, minlength=n_strata * names.size * 2)
         counts[name] = names.tolist(), table.reshape(n_strata, names.size, 2).astype(np.float64)
     return composition_of_counts(counts)
+
+
+def missed_levels(
+    columns: Mapping[str, NDArray[np.str_]], asked: BoolArray, weights: FloatArray
+) -> Composition:
+    """Refuse levels that nobody was asked about, where the strata of the draw are not known.
+
+    The chance of a trace to be asked about is taken for at least the smallest among those asked
+    about, p = sum of weights / (largest weight x traces). A draw misses a level of k traces with at
+    most (1 - p)^k. No column is compared.
+
+    Parameters
+    ----------
+    columns, asked
+        As in `composition`.
+    weights : float array
+        Of the traces asked about, inversely proportional to their chances.
+
+    Examples
+    --------
+    Of 50 traces, 25 of agent a are asked about and none of the 25 of b, with equal weights: p is
+    25 / 50, and (1 / 2)^25 is below .0001.
+
+    >>> agents = np.repeat(["a", "b"], 25)
+    >>> missed_levels({"agent": agents}, agents == "a", np.full(25, 2.0)).refused
+    (('agent', 'b'),)
+    """
+    chance = min(1.0, float(weights.sum() / (weights.max() * asked.size)))
+    refused = []
+    for column, levels in columns.items():
+        names, of = np.unique(levels, return_inverse=True)
+        for name, k in zip(names.tolist(), np.bincount(of).tolist(), strict=True):
+            missed = not asked[levels == name].any() and k >= SHARE_MISSED * asked.size
+            if missed and (1 - chance) ** k < CHANCE_MISSED:
+                refused.append((column, name))
+    return Composition(refused=tuple(refused), checked=False)
 
 
 def composition_of_counts(counts: Mapping[str, LevelCounts]) -> Composition:

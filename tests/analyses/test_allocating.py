@@ -22,6 +22,7 @@ from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting.document import text_lines
 from calibration.reporting.sections import agreement as reporting
+from calibration.reporting.sections.judge import of_what
 from calibration.store import Batch
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids, known
@@ -130,7 +131,30 @@ def test_labels_are_compared_with_production_within_the_strata_of_the_draw(
     assert (strata != MISSING).sum() == 80
     in_late = World(other.store, late.batch_id, tuple(ids(N)))
     in_late.label("Ann", {t: TRUTH[t] for t in other.store.batch_items(late.batch_id)["trace_id"]})
-    assert not known(analyse_judge(other.store, late.batch_id).composition).checked
+    unknown = known(analyse_judge(other.store, late.batch_id).composition)
+    assert (unknown.checked, unknown.p, unknown.refused) == (False, {}, ())
+
+
+def test_without_strata_an_agent_whom_nobody_was_asked_about_is_refused(
+    new_world: NewWorld,
+) -> None:
+    """A fifth of the traces is of an agent whose reviewers gave no label."""
+    agents = {name: {"agent_version": "second"} for name in ids(N)[::5]}
+    world = new_world(n=N, n_drawn=80, traces=agents)
+    world.label("Ann", {name: TRUTH[name] for name in world.drawn})
+    world.judge(dict(list(VERDICT.items())[:390]))
+    batch, _ = drawn(world)
+    world.judge(dict(list(VERDICT.items())[390:]))
+    items = list(world.store.batch_items(batch.batch_id)["trace_id"])
+    of_batch = World(world.store, batch.batch_id, tuple(items))
+    of_batch.label("Ann", {name: TRUTH[name] for name in items if name not in agents})
+    found = analyse_judge(world.store, batch.batch_id)
+    composed = known(found.composition)
+    assert (composed.checked, composed.refused) == (False, (("agent", "unknown second"),))
+    assert found.calibration.headline is None
+    said = " ".join(of_what(found))
+    assert "a group with 5 % of production was left out of the labels, see below" in said
+    assert "not checked whether the labels look like production otherwise" in said
 
 
 def test_weights_are_those_of_the_labelled_traces(judged: World) -> None:

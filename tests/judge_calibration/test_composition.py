@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from calibration.judge_calibration import samples
-from calibration.judge_calibration.samples import composition, composition_of_counts
+from calibration.judge_calibration.samples import composition, composition_of_counts, missed_levels
 
 Table = list[list[tuple[int, int]]]
 
@@ -100,3 +100,19 @@ def test_a_level_is_refused_where_draws_within_strata_would_hold_it() -> None:
     # Alone, the first stratum is not enough; of another stratum nobody was asked about at all.
     idle = np.array([[(20, 50), (0, 30)], [(0, 70), (0, 30)]], dtype=float)
     assert composition_of_counts({"x": ("ab", idle)}).refused == ()
+
+
+@pytest.mark.parametrize(("size", "refused"), [(100, ()), (200, (("agent", "b"),))])
+def test_without_strata_a_level_is_refused_by_the_smallest_chance(
+    size: int, refused: tuple[tuple[str, str], ...]
+) -> None:
+    """Weights 2 and 20 of 45 traces each, of 1,000: 990 / (20 x 1,000) = .0495 is the smallest.
+
+    .9505^100 is .0062, and .9505^200 .00004. With weights 2 alone all would be asked about evenly.
+    """
+    agent = np.where(np.arange(1000) < size, "b", "a")
+    asked = np.arange(1000) >= 910
+    found = missed_levels({"agent": agent}, asked, np.repeat([2.0, 20.0], 45))
+    assert (found.refused, found.checked, dict(found.p)) == (refused, False, {})
+    asked[0] = True
+    assert missed_levels({"agent": agent}, asked, np.repeat([2.0, 20.0], [45, 46])).refused == ()

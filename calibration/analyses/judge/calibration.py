@@ -46,6 +46,7 @@ from calibration.judge_calibration.samples import (
     Notice,
     composition,
     composition_of_counts,
+    missed_levels,
 )
 from calibration.judge_calibration.strata import ClassProbabilities, class_probabilities
 from calibration.records import SetAside
@@ -348,8 +349,6 @@ def _composition(data: CalibrationData, options: CalibrationOptions) -> Composit
         return None
     if data.counts is not None:
         return composition_of_counts({"verdict": _by_verdict(data, options.design)})
-    if data.weights is not None and (data.strata is None or (data.strata == MISSING).any()):
-        return Composition(checked=False)
     asked = np.zeros(len(data.verdicts), dtype=bool)
     asked[data.at] = asked[data.skipped_at] = True
     columns = {"verdict": np.array(data.verdict_names)[data.verdicts]}
@@ -358,6 +357,9 @@ def _composition(data: CalibrationData, options: CalibrationOptions) -> Composit
             columns[name] = group_names(data.traces, name)
     if np.array_equal(columns["agent"], columns.get("model", np.empty(0))):
         del columns["model"]
+    if data.weights is not None and (data.strata is None or (data.strata == MISSING).any()):
+        skipped = np.zeros(0) if data.skipped_weights is None else data.skipped_weights
+        return missed_levels(columns, asked, np.concatenate([data.weights, skipped]))
     return composition(columns, asked, data.strata)
 
 

@@ -170,8 +170,10 @@ def of_what(found: JudgeCalibration) -> Iterator[str]:
 def composed(found: Composition) -> str:
     """Return what was checked of the labelled traces as a sample of production."""
     if not found.checked:
+        some, below = ("a", ", see below") if found.refused else ("no", "")
         return (
-            "not checked whether the labels look like production: their weights differ, and the "
+            f"{some} group with 5 % of production was left out of the labels{below}; not checked "
+            "whether the labels look like production otherwise: their weights differ, and the "
             "strata of the draw are not known"
         )
     if not found.p:
