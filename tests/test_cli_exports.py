@@ -7,7 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from calibration.analyses.sampling.draw import SamplingDesign, drawn_from, recorded_population
+from calibration.analyses.sampling.draw import (
+    SamplingDesign,
+    draw_batch,
+    drawn_from,
+    recorded_population,
+)
 from calibration.analyses.sampling.stratified import store_stratified
 from calibration.records import Verdict, Workflow
 from calibration.store import Store
@@ -90,7 +95,37 @@ def uneven(folder: Path, _: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("built", [demo, uneven])
+def pooled(folder: Path, _: Path) -> Path:
+    """Draw a batch, import more runs of the same tasks, and draw another from all."""
+    path, rng = folder / "pooled.duckdb", np.random.default_rng(6)
+    names = [f"r{k:03d}" for k in range(300)]
+    truth = dict(zip(names, rng.choice(5, 300, p=[0.5, 0.1, 0.1, 0.1, 0.2]), strict=True))
+    with Store.open(path, create=True) as store:
+        store.set_workflow(Workflow(name="flights", ceiling_usd=0.2, unit="seat"))
+        for count, n, overlap in ((200, 70, 0.5), (300, 60, 1.0)):
+            some = [name for name in names[:count] if name not in set(store.trace_frame().trace_id)]
+            store.ingest([
+                make_trace(t, task_key=f"test/task-{int(t[1:]) % 75}", cost_usd=0.01 * (k % 50))
+                for k, t in enumerate(some)
+            ])  # fmt: skip
+            store.add_verdicts([
+                Verdict(judge_id="j", trace_id=t,
+                        outcome=OUTCOMES[truth[t] if rng.random() < 0.8 else 0])
+                for t in some
+            ])  # fmt: skip
+            batch = draw_batch(store, SamplingDesign(seed=n, labels_wanted=2, overlap=overlap), n=n)
+            items = store.batch_items(batch.batch_id)
+            world = World(store=store, batch_id=batch.batch_id, drawn=tuple(items["trace_id"]))
+            shared = items.loc[items["labels_wanted"] == 2, "trace_id"]
+            world.label("Ann", {t: OUTCOMES[truth[t]] for t in world.drawn})
+            lenient = {t: OUTCOMES[truth[t] if rng.random() < 0.7 else 0] for t in shared}
+            world.label("Ben", lenient)
+            for t in shared:
+                world.settle(t, OUTCOMES[truth[t]])
+    return path
+
+
+@pytest.mark.parametrize("built", [demo, uneven, pooled])
 def test_exported_files_give_every_digit_of_the_store(
     asr: Run, tmp_path: Path, built_demo: Path, built: Callable[[Path, Path], Path]
 ) -> None:

@@ -8,6 +8,7 @@ import streamlit as st
 from app import frame, session
 from app.components import document
 from app.components.charts import day_chart, figure
+from calibration.analyses.evidence.from_store import TOGETHER, rated_with
 from calibration.analyses.reviewers.progress import (
     Lease,
     Progress,
@@ -85,8 +86,10 @@ def _agreement(results: Results) -> None:
         )
 
 
-def _enough(results: Results) -> None:
+def _enough(results: Results, rated: str) -> None:
     st.subheader("When it is enough", anchor=False)
+    if len(together := rated.split(TOGETHER)) > 1:
+        st.text(f"All random batches together: {', '.join(together)}.")
     head = results.headline
     if head.value is None:
         st.text(head.status.replace("_", " ", 1))
@@ -306,13 +309,14 @@ def _page() -> None:
     progress = batch_progress(store, batch_id)
     try:
         judge_id = _choose_judge(store)
-        results = batch_results(store, batch_id, judge_id=judge_id)
+        rated = rated_with(store, batch_id)
+        results = batch_results(store, rated, judge_id=judge_id)
     except CalibrationError as error:
         _figures(progress, None)
         st.text(str(error))
         return
     _figures(progress, results)
-    _enough(results)
+    _enough(results, rated)
     _people(progress, names)
     _leases(store, progress, names)
     _remarks("Flagged", progress.flags, names)

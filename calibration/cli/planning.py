@@ -11,7 +11,7 @@ from calibration.analyses.agreement.sample_size import (
     plan_agreement,
     shares_of_batch,
 )
-from calibration.analyses.evidence.from_store import choose_batch
+from calibration.analyses.evidence.from_store import pooled_id
 from calibration.analyses.reviewers.progress import batch_results
 from calibration.analyses.sampling.draw import (
     SamplingDesign,
@@ -91,8 +91,8 @@ def plan(
         if (n, half_width, seconds_per_label, hourly_rate) != (None,) * 4:
             raise InputError("--until is about labels made: give it with --batch or --judge only")
         with open_to_read(path) as store:
-            batch = choose_batch(store, batch_id, sample=True).batch_id
-            rule = batch_results(store, batch, judge_id=judge_id, goal=until).stopping
+            rated = pooled_id(store, batch_id)
+            rule = batch_results(store, rated, judge_id=judge_id, goal=until).stopping
         print_result(rule, plans.stopping, as_data, as_markdown, page)
         return
     with open_to_read(path) as store:

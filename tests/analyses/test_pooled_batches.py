@@ -4,8 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from calibration.analyses.evidence.from_store import load_batch, load_judged, pooled_id
+from calibration.analyses.evidence.from_store import (
+    load_batch,
+    load_judged,
+    pooled_id,
+    rated_with,
+)
 from calibration.analyses.judge.calibration import analyse_judge
+from calibration.analyses.reviewers.progress import batch_results
 from calibration.analyses.sampling.draw import SamplingDesign, draw_audit, draw_batch
 from calibration.analyses.sampling.stratified import draw_allocated
 from calibration.analyses.success_rate.from_store import report_on_store
@@ -159,3 +165,16 @@ def test_an_audit_of_agreed_labels_tells_how_often_two_are_wrong_together(
     assert found.calibration.estimates == before.calibration.estimates
     assert pooled_id(store) == "production-001"
     assert any("3 of 20 another class, 15.0 %" in note for note in report_on_store(store).notes)
+
+
+def test_the_overview_and_the_stopping_rule_show_the_same_rate(new_world: NewWorld) -> None:
+    first = judged(new_world, 200, 80)
+    first.label("Ann", {t: "complete" if k % 3 else "abandoned" for k, t in enumerate(first.drawn)})
+    more = second(first, 40)
+    more.label("Ann", {t: "complete" if k % 5 else "abandoned" for k, t in enumerate(more.drawn)})
+    rated = rated_with(first.store, "production-002")
+    assert rated == BOTH
+    shown = batch_results(first.store, rated)
+    assert shown.headline == report_on_store(first.store).asr
+    assert shown.stopping.batch_id == BOTH
+    assert shown.stopping.n == len({*first.drawn, *more.drawn})

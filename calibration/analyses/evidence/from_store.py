@@ -129,6 +129,12 @@ def pooled_id(store: Store, batch_id: str | None = None) -> str:
     return TOGETHER.join(batch.batch_id for batch in labelled if _has_chances(batch))
 
 
+def rated_with(store: Store, batch_id: str) -> str:
+    """Return the batches whose rate a batch is part of: all random ones together, or itself."""
+    pooled = pooled_id(store)
+    return pooled if batch_id in pooled.split(TOGETHER) else batch_id
+
+
 def labelled_batches(store: Store) -> list[Batch]:
     """Return the random batches that somebody has labelled, in the order of their draw."""
     return [

@@ -194,7 +194,10 @@ def _reviewers(events: pd.DataFrame, leases: pd.DataFrame) -> list[ReviewerProgr
 def batch_results(
     store: Store, batch_id: str, *, judge_id: str | None = None, goal: float = GOAL
 ) -> Results:
-    """Return agreement and headline rate so far, the gain from more labels, and when to stop."""
+    """Return agreement and headline rate so far, the gain from more labels, and when to stop.
+
+    `batch_id` : a name, or names joined as by `pooled_id`.
+    """
     check_half_width(goal)
     loaded = load_batch(store, batch_id)
     if loaded.labelled.empty:
@@ -255,7 +258,7 @@ def _stopping(
 ) -> StoppingRule:
     """Compare the limits that hold at every look with the goal, now and with more labels."""
     rule = StoppingRule(
-        batch_id=loaded.batch.batch_id,
+        batch_id=loaded.provenance.batch_id,
         goal=goal,
         now=_any_time(headline),
         n=len(loaded.labelled),
