@@ -69,7 +69,7 @@ from calibration.statistics.estimate import (
     not_estimable,
     validated_codes,
 )
-from calibration.statistics.intervals import two_sided_t, two_sided_z
+from calibration.statistics.intervals import NO_VARIATION, two_sided_t, two_sided_z
 from calibration.statistics.means import human_only
 
 NO_LABELLED_COSTS = "the labelled traces have no costs: give them, or read the gross rate"
@@ -161,7 +161,7 @@ class Calibration:
         labelled traces alone. ``reviewers``: their errors are known from the overlap alone.
         """
         head, found = self.headline_estimate, self.two_phase
-        if head is None or head.net.se is None:
+        if head is None or head.net.se is None or head.net.status == NO_VARIATION:
             return None
         whole = head.net.se**2
         if self.headline == "inversion":
@@ -750,7 +750,7 @@ def _warnings(
     """Return the warnings of the estimators that have a value."""
     names = settings.names(crossed.table.shape[1])
     half = None
-    if arm.human.se is not None:
+    if arm.human.se is not None and arm.human.status != NO_VARIATION:
         # On the scale of the others: its own limits are formed on the logit scale.
         tasks = cluster_indices(labelled.clusters, crossed.n)
         units = crossed.n if tasks is None else int(tasks.max()) + 1

@@ -164,6 +164,7 @@ class Joined:
         """
         times, n_strata = self.production.runs.times, self.share.size
         n_production = float(times.sum())
+        of_rate = predicted is not None
         if predicted is None or predicted_of is None:
             predicted, predicted_of = np.zeros(scores.size), np.zeros(times.size)
         apart = scores - predicted
@@ -187,7 +188,7 @@ class Joined:
         if self.task is None:
             variance = float(parts.sum()) + between
             # Few labels of a stratum with costs rarely show how far costs can move a score.
-            if self.production.has_costs and predicted.any() and scores.size < FEW_LABELS:
+            if self.production.has_costs and of_rate and scores.size < FEW_LABELS:
                 even = self.share**2 @ (pooled / self.n_labels) * (1 + 1 / scores.size)
                 variance = max(variance, float(even) + between)
         else:
@@ -381,7 +382,9 @@ def post_stratified(
         stratum_means=tuple(None if g == UNUSED else float(means[g]) for g in joined.strata.groups),
         strata=joined.strata,
         r_squared=None if total <= 0 else 1 - float(weight @ found.residuals**2) / total,
-        variance_labels=None if estimate.se is None else max(0.0, found.variance - found.between),
+        variance_labels=None
+        if estimate.se is None or estimate.status == NO_VARIATION
+        else max(0.0, found.variance - found.between),
         residual=found,
         tasks=joined.tasks,
     )
@@ -463,6 +466,8 @@ def limited_rate(
         method="post-stratified residual, exact bound",
         confidence_level=confidence_level,
         status=NO_VARIATION,
+        se=found.se,
+        df=found.df,
     )
 
 
@@ -510,7 +515,7 @@ def with_any_time(estimate: Estimate) -> Estimate:
     """
     if estimate.value is None or estimate.se is None or estimate.df is None:
         return estimate
-    if not 0 < estimate.value < 1:
+    if not 0 < estimate.value < 1 or estimate.status == NO_VARIATION:
         return estimate
     level = estimate.confidence_level
     squared = (1 - level) ** 2

@@ -169,7 +169,7 @@ def two_phase(
             few(n_overlap), method=METHOD, n=n, confidence_level=confidence_level
         )
         return TwoPhase(estimate=refused, overlap=n_overlap)
-    joined = join(first, production)
+    joined = join(labelled, production)
     phases = _Phases.of(joined, overlap)
     scores, seconds = (one.scores(production.credit, net=net) for one in (first, final))
     alone = joined.mean(scores, *predictions(joined, first, net=net))
@@ -249,7 +249,7 @@ def two_phase_shares(
             few(n_overlap), method=METHOD, n=overlap.size, confidence_level=confidence_level
         )
         return (refused,) * n_classes
-    joined = join(first, production)
+    joined = join(labelled, production)
     phases = _Phases.of(joined, overlap)
     return tuple(
         limited_share(

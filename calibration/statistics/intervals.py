@@ -328,7 +328,8 @@ def independent_difference(
         status = "no interval: one of the two has none; label more of its traces"
     else:
         interval = max(-furthest, value - reach[0]), min(furthest, value + reach[1])
-        if first.se is not None and second.se is not None:
+        exact = NO_VARIATION in (first.status, second.status)
+        if first.se is not None and second.se is not None and not exact:
             se = hypot(first.se, second.se)
     return Estimate(
         value=value, interval=interval, n=n, method=method, confidence_level=level,

@@ -391,7 +391,7 @@ def human_only(
         status, method = NO_VARIATION, f"{HUMAN}, exact bound"
         reach = two_sided_z(confidence_level) * sqrt(mean.between)
         low, high = unanimous_interval(mean.value, mean.units, confidence_level=confidence_level)
-        interval = clipped(low - reach, high + reach)
+        interval, se = clipped(low - reach, high + reach), mean.se
     else:
         status, se = OK, mean.se
         interval = logit_interval(mean.value, se, df=mean.df, confidence_level=confidence_level)

@@ -364,3 +364,20 @@ def test_tasks_of_production_need_tasks_of_the_labels() -> None:
     )
     with pytest.raises(ValueError, match="clusters of the labelled traces are needed"):
         post_stratified(sample, production)
+
+
+def test_labels_that_never_vary_have_the_standard_error_of_production_alone() -> None:
+    """50 of 80 runs pass: sqrt(50/80 x 30/80 / 80); the exact bound of 40 labels is added to it."""
+    codes = np.repeat([0, 1], [30, 10])
+    labelled = LabelledSample(human=np.eye(2)[codes], verdicts=codes)
+    found = post_stratified(labelled, production_sums_from_counts([50, 30], credit=[1.0, 0.0]))
+    estimate = found.estimate
+    assert (estimate.value, estimate.df, estimate.any_time) == (0.625, 1.0, None)
+    assert estimate.se == pytest.approx((0.625 * 0.375 / 80) ** 0.5)
+    b = 1 - 0.025 ** (1 / 40)
+    reach = 1.959963984540054 * (0.625 * 0.375 / 80) ** 0.5
+    assert estimate.interval == pytest.approx(
+        (0.625 * (1 - b) - reach, 0.625 * (1 - b) + b + reach)
+    )
+    # Nothing is known of how the labels vary within the verdicts.
+    assert found.variance_labels is None

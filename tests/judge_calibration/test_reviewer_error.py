@@ -68,6 +68,23 @@ def test_with_full_overlap_both_estimates_agree() -> None:
     assert found.estimate.se == pytest.approx(alone.se, rel=0.03)
 
 
+def test_strata_are_those_of_the_headline_whatever_first_labels_say() -> None:
+    """Two unanswered runs join the verdict nearest to the mean of settled labels, 41/52."""
+    credit = np.array([1.0, 0.7, 0.0])
+    settled = np.repeat([0, 1, 2, 0], [30, 10, 10, 2])
+    # Every first label says failure, so that the mean of first labels is nearest to the third.
+    whole = LabelledSample(
+        human=np.eye(3)[settled], verdicts=np.repeat([0, 1, 2, 3], [30, 10, 10, 2]),
+        first_human=np.eye(3)[np.full(52, 2)], overlap=np.ones(52, dtype=bool),
+    )  # fmt: skip
+    production = production_sums_from_counts([300, 100, 100, 40], credit=credit)
+    found = two_phase(whole, production, net=False)
+    alone = post_stratified(whole, production, net=False)
+    assert alone.strata.groups == (0, 1, 2, 1)
+    assert found.estimate.value == pytest.approx(alone.estimate.value, abs=1e-12)
+    assert found.estimate.value == pytest.approx((300 + 140 * (10 * 0.7 + 2) / 12) / 540)
+
+
 def test_shares_sum_to_one_and_make_up_the_rate() -> None:
     found, rate = two_phase_shares(half(), PRODUCTION), two_phase(half(), PRODUCTION, net=False)
     values = np.array([share.value for share in found], dtype=np.float64)

@@ -412,8 +412,10 @@ def group_names(traces: pd.DataFrame, by: str) -> NDArray[np.str_]:
     if by == "week":
         names = weeks_of(pd.to_datetime(traces["started_at"]))
     elif by == "agent" and "agent" not in traces:
-        version = traces["agent_version"].fillna("").astype(str)
-        names = traces["model"].fillna(UNKNOWN).astype(str).str.cat(version, sep=" ").str.strip()
+        names = traces["model"].fillna(UNKNOWN).astype(str)
+        if "agent_version" in traces:  # files without an agent have the model alone
+            version = traces["agent_version"].fillna("").astype(str)
+            names = names.str.cat(version, sep=" ").str.strip()
     else:
         names = traces[by]
     return names.fillna(UNKNOWN).replace("", UNKNOWN).to_numpy(dtype=str)

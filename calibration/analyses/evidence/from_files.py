@@ -256,13 +256,14 @@ def _traces(
 ) -> pd.DataFrame:
     """Return the columns of the verdict table, None where missing."""
     rows = list(verdicts.rows.values())
+    agents = {"agent": [row.agent or None for row in rows]} if any(r.agent for r in rows) else {}
     return pd.DataFrame(
         {
             "trace_id": list(verdicts.rows),
             "workflow": [row.workflow for row in rows],
             "task_key": [tasks.get(trace_id) or trace_id for trace_id in verdicts.rows],
             "judge": [row.judge for row in rows],
-            "agent": [row.agent or row.model or None for row in rows],
+            **agents,
             "model": [row.model or None for row in rows],
             "started_at": pd.to_datetime(
                 pd.Series([row.started_at for row in rows], dtype=object), utc=True

@@ -353,10 +353,9 @@ def _composition(data: CalibrationData, options: CalibrationOptions) -> Composit
     asked[data.at] = asked[data.skipped_at] = True
     columns = {"verdict": np.array(data.verdict_names)[data.verdicts]}
     for name in (*BY, "judge"):
-        if name == "agent" or name in data.traces or name == "week":
+        of_versions = name == "agent" and "agent_version" in data.traces
+        if of_versions or name in data.traces or name == "week":
             columns[name] = group_names(data.traces, name)
-    if np.array_equal(columns["agent"], columns.get("model", np.empty(0))):
-        del columns["model"]
     if data.weights is not None and (data.strata is None or (data.strata == MISSING).any()):
         skipped = np.zeros(0) if data.skipped_weights is None else data.skipped_weights
         return missed_levels(columns, asked, np.concatenate([data.weights, skipped]))
