@@ -79,8 +79,9 @@ class Inversion:
     level.
     `sigma_min` : smallest singular value of `rates`; near zero the judge cannot tell classes apart.
     `variance_reference`, `variance_production` : the two parts of the squared standard error.
-    `effects` : factors by which repeated tasks widen the squared limits of the two parts, at least
-    1; the same for both where the labels are of production.
+    `effects` : factors by which repeated tasks widen the squared limits of the two parts, of the
+    rate or of the class shares together, whichever is larger; the same for both parts where the
+    labels are of production.
     """
 
     estimate: Estimate
@@ -183,7 +184,17 @@ def invert(
         kept = np.maximum(0.0, production.levels - runs.penalties[:, None])
         apart = (level_weights[runs.verdicts] * kept).sum(axis=1) - value
         parts = list(labels.variances(mixed, apart, alone[0]))
-        effects = _effects(parts, alone, labels.tasks, confidence_level)
+        single = _share_variances(rates, inverse, sizes, production)
+        by_class = zip(inverse.T, prevalence, single[0], strict=True)
+        by_task = np.array([
+            labels.variances(np.outer(prevalence, row), row[runs.verdicts] - of_class, reference)
+            for row, of_class, reference in by_class
+        ])  # fmt: skip
+        of_rate = _effects(parts, alone, labels.tasks, confidence_level)
+        of_shares = _effects(
+            by_task.sum(axis=0), single.sum(axis=1), labels.tasks, confidence_level
+        )
+        effects = max(of_rate[0], of_shares[0]), max(of_rate[1], of_shares[1])
     estimate = _estimate(
         value, sum(parts), n=production.n, tasks=labels.tasks, confidence_level=confidence_level
     )
@@ -327,6 +338,17 @@ def _estimate(
         return found
     why = f"no interval: {tasks.units} tasks, at least {MINIMUM_UNITS} are needed"
     return replace(found, interval=None, se=None, status=why)
+
+
+def _share_variances(
+    rates: FloatArray, inverse: FloatArray, sizes: FloatArray, production: ProductionSums
+) -> FloatArray:
+    """Return both parts of the variance of each class share of single runs."""
+    share = production.counts / production.n
+    prevalence = inverse.T @ share
+    row_variance = rates @ inverse**2 - (rates @ inverse) ** 2
+    of_production = np.maximum(0.0, share @ inverse**2 - prevalence**2) / production.n
+    return np.stack([(prevalence**2 / sizes) @ row_variance, of_production])
 
 
 def _refused(n: int, rates: FloatArray, sigma_min: float, confidence_level: float) -> Inversion:

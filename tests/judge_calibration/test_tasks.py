@@ -77,6 +77,21 @@ def test_inversion_of_labels_of_production() -> None:
     assert found.effects == pytest.approx((max(1.0, wider * 20 / 19 * SQUARES / single),) * 2)
 
 
+def test_the_design_effect_is_that_of_the_class_shares_where_it_is_larger() -> None:
+    """Ten of 20 tasks of ten equal runs are of each of two classes, both of credit 1.
+
+    Every score is 1. A share of .5 has the variance .25 / 200 of single runs, .25 / 19 by task.
+    """
+    runs = production_sums(
+        np.repeat([0, 1], 100), None, credit=[1.0, 1.0, 0.0], n_verdicts=3,
+        tasks=np.repeat(np.arange(20), 10),
+    )  # fmt: skip
+    found = invert(30 * np.eye(3), runs, pseudo_count=0)
+    assert found.variance_production == pytest.approx(0.0, abs=1e-15)
+    wider = (two_sided_t(0.95, 19) / two_sided_z(0.95)) ** 2
+    assert found.effects == pytest.approx((1.0, wider * 200 / 19))
+
+
 NINE = np.repeat([0, 1], [9, 11])
 WIDE = [[80, 20], [10, 90]]
 

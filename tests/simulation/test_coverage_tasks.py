@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.judge_calibration.bayesian import bayesian
+from calibration.judge_calibration.bayesian import bayesian, inverted_shares
 from calibration.judge_calibration.calibrate import calibrate, transport_gap
 from calibration.judge_calibration.confusion_inversion import bootstrap_inversion, invert, lee
 from calibration.judge_calibration.post_stratification import bootstrap_post_stratified, promised
@@ -130,7 +130,7 @@ def test_posterior_and_lee_at_the_effective_size(judge: Judge, tasks: int, size:
     seed, rates, task, n = 20313, lenient_judge(0.85), np.repeat(np.arange(tasks), size), 400
     rng = np.random.default_rng([seed, tasks])
     posterior, posterior_alone = Tally(TRUE_SCORE), Tally(TRUE_SCORE)
-    good = float(MIX[0])
+    good, shares = float(MIX[0]), [Tally(float(share)) for share in MIX]
     by_lee, lee_alone = Tally(good), Tally(good)
     for _ in range(REPETITIONS):
         human, classes = classes_of(rng, task), rng.choice(5, n, p=REFERENCE)
@@ -141,6 +141,9 @@ def test_posterior_and_lee_at_the_effective_size(judge: Judge, tasks: int, size:
         for tally, factors in ((posterior, effects), (posterior_alone, (1.0, 1.0))):
             found = bayesian(table, production, rng=rng, effects=factors, effective_size=500)
             tally.add(found.estimate)
+            if tally is posterior:
+                for share, of_class in zip(shares, found.shares, strict=True):
+                    share.add(of_class)
         two = confusion(np.eye(2)[(classes > 0) * 1], (said > 0) * 1, n_verdicts=2).table
         whole = production_sums((verdicts > 0) * 1, None, credit=[1, 0], n_verdicts=2, tasks=task)
         effects = invert(two, whole).effects
@@ -150,9 +153,36 @@ def test_posterior_and_lee_at_the_effective_size(judge: Judge, tasks: int, size:
     give_all(
         judge, seed,
         (posterior, "posterior at the effective size", setting, (0.92, 0.985)),
+        *((share, f"posterior share of {share.truth:.2f} at the effective size", setting,
+           (0.936, 1.0)) for share in shares),
         (by_lee, "Lee et al. at the effective size, two classes", setting, (0.935, 0.985)),
         (posterior_alone, "control: posterior, single runs", setting, CONTROL),
         (lee_alone, "control: Lee et al., single runs, two classes", setting, CONTROL),
+    )  # fmt: skip
+
+
+def test_shares_of_an_inversion_of_labels_of_production(judge: Judge) -> None:
+    """All classes have one design effect: that of the rate alone would be too small for some."""
+    seed, rates, task, n = 20315, lenient_judge(0.85), np.repeat(np.arange(100), 10), 400
+    rng = np.random.default_rng(seed)
+    shares = [Tally(float(share)) for share in MIX]
+    for _ in range(REPETITIONS):
+        human = classes_of(rng, task)
+        labelled, production = drawn(
+            rng, n, human, say(rng, human, rates), np.zeros(task.size), task
+        )
+        table = confusion(labelled.human, labelled.verdicts, n_verdicts=5).table
+        inversion = invert(table, production, labelled=labelled, of_production=True)
+        posterior = bayesian(
+            table, production, rng=rng, effects=inversion.effects, effective_size=500
+        )
+        for share, found in zip(shares, inverted_shares(inversion, posterior), strict=True):
+            share.add(found)
+    setting = "100 tasks x 10 in production, 400 labels of it, judge 0.85"
+    give_all(
+        judge, seed,
+        *((share, f"inverted share of {share.truth:.2f}", setting, (0.936, 1.0))
+          for share in shares),
     )  # fmt: skip
 
 
