@@ -67,6 +67,7 @@ from calibration.statistics.estimate import (
     IntArray,
     cluster_indices,
     not_estimable,
+    provisional,
     validated_codes,
 )
 from calibration.statistics.intervals import NO_VARIATION, two_sided_t, two_sided_z
@@ -530,7 +531,7 @@ def assemble(
         why = without_reviewers(of_net.two_phase, settings)
         pair = estimates[headline]
         estimates[headline] = NetGross(
-            net=_provisional(pair.net, why), gross=_provisional(pair.gross, why)
+            net=provisional(pair.net, why), gross=provisional(pair.gross, why)
         )
     return Calibration(
         design=settings.design,
@@ -683,14 +684,6 @@ def without_reviewers(found: TwoPhase | None, settings: Settings) -> str:
     return f"{why}: reviewer error is not in the interval"
 
 
-def _provisional(estimate: Estimate, why: str) -> Estimate:
-    """Return an estimate marked as provisional, unless its own status says more."""
-    open_ = estimate.status.startswith("provisional")
-    if not estimate.ok or not (open_ or estimate.status == OK):
-        return estimate
-    return replace(estimate, status=f"provisional: {why}")
-
-
 def _refusals(
     crossed: Confusion, arm: Arm, production: ProductionSums, settings: Settings
 ) -> tuple[Notice, ...]:
@@ -735,7 +728,7 @@ def _decided(
         status = f"provisional: {settings.open_disagreements} open disagreements"
         return replace(estimate, status=status)
     if name == "two_phase" and not settings.overlap_random:
-        return _provisional(estimate, NOT_RANDOM)
+        return provisional(estimate, NOT_RANDOM)
     return estimate
 
 

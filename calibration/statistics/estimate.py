@@ -1,6 +1,6 @@
 """What estimators take and return: checked arrays, and a value with interval and status."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,6 +96,14 @@ def not_estimable(why: str, *, method: str, n: int = 0, confidence_level: float 
         confidence_level=confidence_level,
         status=f"not_estimable: {why}",
     )
+
+
+def provisional(estimate: Estimate, why: str) -> Estimate:
+    """Return an estimate marked as provisional, unless its own status says more."""
+    open_ = estimate.status.startswith("provisional")
+    if not estimate.ok or not (open_ or estimate.status == OK):
+        return estimate
+    return replace(estimate, status=f"provisional: {why}")
 
 
 def check_confidence_level(confidence_level: float) -> None:

@@ -175,7 +175,11 @@ def test_the_rate_of_a_workflow_is_one_number(new_world: NewWorld, judged: bool)
     assert groups.keys() == {"of big", "of mid", "of small"}
     group = groups["of mid"]
     alone = report_on_store(world.store, ReportOptions(workflow="of mid", n_resamples=100))
-    assert (alone.asr, alone.asr_gross) == (group.asr, group.asr_gross)
+    # As the headline it says what its interval leaves out; the table of workflows does not.
+    assert (replace(alone.asr, status="ok"), replace(alone.asr_gross, status="ok")) == (
+        group.asr, group.asr_gross,
+    )  # fmt: skip
+    assert alone.asr.status.startswith("provisional") == judged
     assert alone.pass_rate == group.pass_rate
     assert [(g.name, g.asr) for g in alone.by_workflow] == [("of mid", group.asr)]
     # All of its runs are of one model.

@@ -30,8 +30,8 @@ from calibration.analyses.reference_traces import marks
 from calibration.analyses.success_rate.assembly import (
     LoadedRuns,
     bad_values,
-    provisional,
     weekly,
+    while_open,
 )
 from calibration.analyses.success_rate.from_runs import (
     DIGITS,
@@ -770,7 +770,7 @@ def _of_store(
                 rates[gate.name] = made
     review = None
     if found.options.design == "production" and loaded.is_sample:
-        review = provisional(
+        review = while_open(
             reviewed(
                 loaded.human, loaded.weights, taxonomy, confidence_level=settings.confidence_level
             ),

@@ -40,6 +40,7 @@ from calibration.statistics.estimate import (
     FloatArray,
     IntArray,
     not_estimable,
+    provisional,
 )
 from calibration.statistics.means import (
     clustered_mean,
@@ -452,7 +453,7 @@ def weekly(loaded: LoadedRuns) -> WeeklySeries:
     names = runs.labels("week")
     open_in = Counter(names.names[code] for code in names.codes[loaded.open] if code >= 0)
     weeks = tuple(
-        replace(week, rate=provisional(week.rate, open_in[week.week])) for week in found.weeks
+        replace(week, rate=while_open(week.rate, open_in[week.week])) for week in found.weeks
     )
     return replace(found, weeks=weeks)
 
@@ -501,17 +502,15 @@ def rate_group(name: str | None, rate: AgentSuccessRate | None, n_open: int = 0)
     return RateGroup(
         name=name,
         n=rate.n,
-        asr=provisional(rate.asr, n_open),
-        asr_gross=provisional(rate.asr_gross, n_open),
-        pass_rate=provisional(rate.pass_rate, n_open),
+        asr=while_open(rate.asr, n_open),
+        asr_gross=while_open(rate.asr_gross, n_open),
+        pass_rate=while_open(rate.pass_rate, n_open),
     )
 
 
-def provisional(estimate: Estimate, n_open: int) -> Estimate:
+def while_open(estimate: Estimate, n_open: int) -> Estimate:
     """Mark an estimate as provisional if disagreements are open."""
-    if not n_open or estimate.status != OK:
-        return estimate
-    return replace(estimate, status=f"provisional: {n_open} open disagreements")
+    return provisional(estimate, f"{n_open} open disagreements") if n_open else estimate
 
 
 def cost_panel(

@@ -39,9 +39,9 @@ from calibration.analyses.success_rate.assembly import (
     Operation,
     assemble,
     at_weights,
-    provisional,
     rate_group,
     tasks_by_week,
+    while_open,
     work_csv,
     work_items,
     work_list,
@@ -74,7 +74,7 @@ from calibration.records import REFERENCE_SOURCE
 from calibration.runs import ProductionCounts, production_counts
 from calibration.runs.results import GateQuery
 from calibration.runs.sources import from_store
-from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.statistics.estimate import Estimate, not_estimable, provisional
 from calibration.statistics.means import HUMAN, human_only
 from calibration.store import Store
 from calibration.success_rate.pass_at_k import PassAtK, count_trials, pass_over_tasks
@@ -170,7 +170,11 @@ def rates_of_store(store: Store, options: ReportOptions | None = None) -> StoreR
         corrected, gross, shares = _corrected(judge)
         if options.workflow is not None and loaded.is_sample:
             row = rows_by(whole, options, "workflow")[options.workflow]
-            corrected, gross, kind = row.net.estimate, row.gross.estimate, row.gross.kind
+            n_open = loaded.open_disagreements
+            of = f"{n_open} open disagreements" if n_open else "the rate of one workflow"
+            why = f"{of}: reviewer error is not in the interval"
+            corrected, gross = (provisional(e, why) for e in (row.net.estimate, row.gross.estimate))
+            kind = row.gross.kind
             shares = row.gross.shares if corrected.ok else ()
     runs = labelled_runs(loaded, options.design)
     inside = part.of_workflow(whole.labelled)
@@ -330,7 +334,7 @@ def human_rates(
             strata=sample.strata if of is None else None,
             confidence_level=options.confidence_level,
         )
-        return provisional(found, n_open)
+        return while_open(found, n_open)
 
     taxonomy = loaded.taxonomy
     credit, absent = np.array(taxonomy.credits), absent_places(taxonomy)
@@ -750,8 +754,8 @@ def _point(
     unsettled = int((of_agent & rates.disputed).sum())
     return replace(
         found,
-        pass_at_k=provisional(at, unsettled),
-        pass_hat_k=provisional(hat, unsettled),
+        pass_at_k=while_open(at, unsettled),
+        pass_hat_k=while_open(hat, unsettled),
         n_too_few=n_tasks - found.n_tasks,
     )
 
