@@ -27,10 +27,12 @@ from calibration.cli.terminal import (
     open_to_write,
     print_result,
     with_batch,
+    with_estimand,
     with_output,
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
+from calibration.judge_calibration.post_stratification import Estimand
 from calibration.reporting.sections import plans
 from calibration.store import Store
 from calibration.store.people import LEAD, ranks
@@ -51,6 +53,7 @@ from calibration.store.people import LEAD, ranks
 @click.option("--judge", "judge_id", help="Judge to use; `source:` pools the files' grades.")
 @click.option("--seconds-per-label", type=float, help="Active time; default: the median so far.")
 @click.option("--hourly-rate", type=float, help="What an hour of a reviewer costs.")
+@with_estimand
 @with_store
 @with_batch
 @with_output
@@ -63,6 +66,7 @@ def plan(
     judge_id: str | None,
     seconds_per_label: float | None,
     hourly_rate: float | None,
+    estimand: Estimand,
     path: Path,
     batch_id: str | None,
     as_data: bool,
@@ -88,6 +92,8 @@ def plan(
     asr plan --until .05
     """
     if until is not None:
+        if estimand == "these_runs":
+            raise InputError("--until is for the rate of runs like these; leave --estimand out")
         if (n, half_width, seconds_per_label, hourly_rate) != (None,) * 4:
             raise InputError("--until is about labels made: give it with --batch or --judge only")
         with open_to_read(path) as store:
@@ -106,6 +112,7 @@ def plan(
             batch_id=batch_id,
             seconds_per_label=seconds_per_label,
             hourly_rate=hourly_rate,
+            estimand=estimand,
         )
     print_result(found, plans.plan, as_data, as_markdown, page)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibration.judge_calibration.post_stratification import Estimand
 from calibration.judge_calibration.strata import UNUSED, merge_small, verdict_strata
 from calibration.statistics.estimate import (
     Estimate,
@@ -174,11 +175,14 @@ def _design_effect(influence: FloatArray, cluster: IntArray | None) -> float:
     return max(1.0, corrected[0] * float(kept @ kept) / (corrected[1] * alone))
 
 
-def planned_human_only(n: int, spread: ScoreSpread, *, confidence_level: float = 0.95) -> float:
+def planned_human_only(
+    n: int, spread: ScoreSpread, *, population: int | None = None, confidence_level: float = 0.95
+) -> float:
     """Return the expected half-width of the human-only rate from `n` labelled traces.
 
     Half the interval of `human_only` at the mean, with standard error sqrt(design effect x variance
-    / n); production is large. ValueError if `n` is below 2 or the level is not in (0, 1).
+    / n); of runs like these, or with a `population` of its runs themselves: the variance then has
+    the factor 1 - n / population. ValueError if `n` is below 2 or the level is not in (0, 1).
 
     Examples
     --------
@@ -189,7 +193,8 @@ def planned_human_only(n: int, spread: ScoreSpread, *, confidence_level: float =
     0.09793
     """
     _check_n(n, confidence_level)
-    se = float(np.sqrt(spread.design_effect * spread.variance / n))
+    left = 1.0 if population is None else max(0.0, 1 - n / population)
+    se = float(np.sqrt(left * spread.design_effect * spread.variance / n))
     low, high = logit_interval(spread.mean, se, df=n - 1, confidence_level=confidence_level)
     return (high - low) / 2
 
@@ -200,6 +205,7 @@ def planned_post_stratified(
     production_counts: ArrayLike,
     *,
     verdict_values: FloatArray | None = None,
+    estimand: Estimand = "process",
     minimum_labels: int = 5,
     confidence_level: float = 0.95,
 ) -> float:
@@ -213,7 +219,7 @@ def planned_post_stratified(
     ----------
     production_counts : array-like of int, shape (n_verdicts,)
         Judged production traces by verdict, the ones to label included.
-    verdict_values, minimum_labels
+    verdict_values, estimand, minimum_labels
         As in `post_stratified`.
 
     Raises
@@ -263,9 +269,13 @@ def planned_post_stratified(
     uneven = 1 + (1 - share) / labels
     parts = share**2 * (variance * np.maximum(0.0, labels - 1) + pooled) / labels**2 * uneven
     between = float(share @ (mean - share @ mean) ** 2) / float(counts.sum())
+    inflated = spread.design_effect_within
+    if estimand == "these_runs":
+        parts = parts * max(0.0, 1 - n / float(counts.sum()))
+        between, inflated = 0.0, 1.0
     total = float(parts.sum())
     df = total**2 / float((parts**2 / np.maximum(1.0, labels - 1)).sum()) if total > 0 else n - 1.0
-    se = float(np.sqrt(spread.design_effect_within * total + between))
+    se = float(np.sqrt(inflated * total + between))
     low, high = logit_interval(
         float(share @ mean), se, df=max(1.0, df), confidence_level=confidence_level
     )
@@ -476,14 +486,15 @@ def traces_needed(
     production_counts: ArrayLike | None = None,
     *,
     verdict_values: FloatArray | None = None,
+    population: int | None = None,
     confidence_level: float = 0.95,
 ) -> int | None:
     """Return the fewest labelled traces with an expected half-width of at most `half_width`.
 
     About z^2 sd^2 (1 - R^2) / h^2, by search over `planned_human_only`, or over
-    `planned_post_stratified` with `production_counts`. None when no number of labels suffices,
-    since the verdicts on production vary too. ValueError if `half_width` is not in (0, 1/2), and
-    from those functions.
+    `planned_post_stratified` with `production_counts`; with a `population` for the rate of its runs
+    themselves. None when no number of labels suffices, since the verdicts on production vary too.
+    ValueError if `half_width` is not in (0, 1/2), and from those functions.
 
     Examples
     --------
@@ -497,18 +508,21 @@ def traces_needed(
 
     def enough(n: int) -> bool:
         if production_counts is None:
-            planned = planned_human_only(n, spread, confidence_level=confidence_level)
+            planned = planned_human_only(
+                n, spread, population=population, confidence_level=confidence_level
+            )
         else:
             planned = planned_post_stratified(
                 n,
                 spread,
                 production_counts,
                 verdict_values=verdict_values,
+                estimand="process" if population is None else "these_runs",
                 confidence_level=confidence_level,
             )
         return planned <= half_width
 
-    return smallest(enough, 2, MOST_TRACES)
+    return smallest(enough, 2, MOST_TRACES if population is None else population)
 
 
 def smallest(enough: Callable[[int], bool], least: int, most: int) -> int | None:

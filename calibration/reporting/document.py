@@ -159,6 +159,12 @@ class Document:
     footer: str = ""
 
 
+ESTIMANDS = {
+    "process": "the rate is that of runs like these: tasks and runs are a sample",
+    "these_runs": "the rate is the mean of these {n:,} runs themselves, not of runs like them",
+}
+
+
 def figure(result: Estimate, digits: int = 3) -> str:
     """Return value and interval of an estimate, without its status."""
     if result.value is None:

@@ -1,13 +1,18 @@
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from calibration.judge_calibration.label_planning import (
     FEWEST_LABELS,
     measured_spread,
     planned_human_only,
     planned_post_stratified,
+    traces_needed,
     worst_spread,
 )
 from calibration.statistics.means import human_only
@@ -84,3 +89,20 @@ def test_impossible_plans_are_refused() -> None:
     for counts in ([10, 10, 10], [0, 0]):
         with pytest.raises(ValueError, match="production_counts must hold traces for 2 verdicts"):
             planned_post_stratified(9, worst_spread(2), counts)
+
+
+def test_the_rate_of_the_runs_themselves_needs_fewer_labels() -> None:
+    """Half of 200 runs: half the variance, and no part for the verdicts on production."""
+    spread = worst_spread(1)
+    reach = stats.t.ppf(0.975, 99) * 0.05 * 0.5**0.5 / 0.25
+    assert planned_human_only(100, spread, population=200) == pytest.approx(
+        1 / (1 + math.exp(-reach)) - 0.5
+    )
+    assert planned_human_only(200, spread, population=200) == 0
+    right = replace(worst_spread(2), means=np.array([1.0, 0.0]), variances=np.zeros(2))
+    counts = [5000, 5000]
+    assert planned_post_stratified(100, right, counts) > 0
+    assert planned_post_stratified(100, right, counts, estimand="these_runs") == 0
+    both = (traces_needed(0.05, spread), traces_needed(0.05, spread, population=600))
+    # 384 / (1 + 384/600), Cochran (1977), section 4.4.
+    assert both == (385, 235)

@@ -1,7 +1,7 @@
 """Plan a batch: expected half-widths, reviewer hours, and savings from a judge."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,7 @@ from calibration.judge_calibration.label_planning import (
     traces_needed,
     worst_spread,
 )
+from calibration.judge_calibration.post_stratification import Estimand
 from calibration.judge_calibration.reviewer_error import (
     OVERLAP_MIN,
     planned_two_phase,
@@ -79,6 +80,7 @@ def needed_for(
     spread: ScoreSpread,
     production_counts: NDArray[np.int64] | None,
     verdict_values: NDArray[np.float64],
+    population: int | None,
     confidence_level: float,
 ) -> Needed:
     """Return the number of traces that a half-width needs; without counts there is no judge."""
@@ -89,11 +91,14 @@ def needed_for(
             spread,
             production_counts,
             verdict_values=verdict_values,
+            population=population,
             confidence_level=confidence_level,
         )
     return Needed(
         half_width=half_width,
-        without_judge=traces_needed(half_width, spread, confidence_level=confidence_level),
+        without_judge=traces_needed(
+            half_width, spread, population=population, confidence_level=confidence_level
+        ),
         with_judge=with_judge,
     )
 
@@ -159,6 +164,7 @@ class Plan:
     cost: float | None
     worth: JudgeWorth | None
     with_reviewers: tuple[WithReviewers, ...]
+    estimand: Estimand
     needed: Needed | None
     confidence_level: float
     simulated: bool
@@ -195,23 +201,28 @@ def plan_batch(
     batch_id: str | None = None,
     seconds_per_label: float | None = None,
     hourly_rate: float | None = None,
+    estimand: Estimand = "process",
     confidence_level: float = 0.95,
 ) -> Plan:
     """Plan a random batch from the spread of scores in an earlier one.
 
     Default basis: the newest production batch with 50 labelled traces, else the one with most;
     without labels the worst case, with a note. With a `half_width` and no `n` the plan has the
-    traces that it needs, with the judge if there is one.
+    traces that it needs, with the judge if there is one. `estimand` : the rate of runs like these
+    (``process``) or of these runs themselves (``these_runs``).
     """
     _check_asked(n, half_width, seconds_per_label, hourly_rate)
     every = store.production_traces()
     loaded = earlier_batch(store, batch_id)
     basis = _basis(store, loaded, every, judge_id)
+    if estimand == "these_runs":  # the two-phase rate is one of runs like these
+        basis = replace(basis, reviewers=None)
     spread, level = basis.spread, confidence_level
+    these = len(every) if estimand == "these_runs" else None
     needed = None
     if half_width is not None:
         needed = needed_for(
-            half_width, spread, basis.counts if basis.judge_id else None, basis.values, level
+            half_width, spread, basis.counts if basis.judge_id else None, basis.values, these, level
         )
     if n is None and needed is not None:
         n = needed.without_judge if basis.judge_id is None else needed.with_judge
@@ -227,7 +238,12 @@ def plan_batch(
     corrected = None
     if basis.judge_id is not None:
         corrected = planned_post_stratified(
-            n, spread, basis.counts, verdict_values=basis.values, confidence_level=level
+            n,
+            spread,
+            basis.counts,
+            verdict_values=basis.values,
+            estimand=estimand,
+            confidence_level=level,
         )
     hours = None if seconds_per_label is None else n_labels * seconds_per_label / 3600
     worth = None
@@ -239,12 +255,13 @@ def plan_batch(
         labels_wanted=labels_wanted,
         overlap=overlap,
         n_labels=n_labels,
-        human_only=planned_human_only(n, spread, confidence_level=level),
+        human_only=planned_human_only(n, spread, population=these, confidence_level=level),
         corrected=corrected,
         judge_id=basis.judge_id,
         basis=None if loaded is None or spread.assumed else loaded.batch.batch_id,
         n_basis=spread.n,
         notes=_notes(basis, loaded, seconds_per_label),
+        estimand=estimand,
         seconds_per_label=seconds_per_label,
         hours=hours,
         hourly_rate=hourly_rate,

@@ -22,6 +22,7 @@ from calibration.judge_calibration.reviewer_error import NoiseCeiling, TwoPhase
 from calibration.judge_calibration.samples import HEADLINE, Composition, Notice
 from calibration.records import Evidence
 from calibration.reporting.document import (
+    ESTIMANDS,
     SIMULATED,
     Block,
     Document,
@@ -62,11 +63,6 @@ SAMPLE = {
 }
 
 RUNS = {"process": "runs like these", "these_runs": "these {n:,} runs"}
-
-ESTIMANDS = {
-    "process": "the rate is that of runs like these: tasks and runs are a sample",
-    "these_runs": "the rate is the mean of these {n:,} runs themselves, not of runs like them",
-}
 
 WIDER = "wider_than_human_only"
 

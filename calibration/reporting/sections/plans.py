@@ -9,6 +9,7 @@ from calibration.analyses.sampling.draw import DrawnBatch
 from calibration.analyses.sampling.escalation import Audit
 from calibration.analyses.sampling.planning import Plan
 from calibration.reporting.document import (
+    ESTIMANDS,
     SIMULATED,
     Document,
     Facts,
@@ -104,6 +105,7 @@ def plan(found: Plan) -> Document:
     return Document(
         title=f"{found.n:,} of {found.population:,} traces"
         f"{overlap if found.labels_wanted > 1 else ''}: {found.n_labels:,} labels",
+        about=(ESTIMANDS[found.estimand].format(n=found.population),),
         banners=(SIMULATED,) if found.simulated else (),
         sections=(
             Section(
