@@ -15,7 +15,8 @@ from app.access.door import HEALTH, Door, opened_store
 from app.access.sign_in import ROUTES
 from app.session import close_stores, open_store, store_path
 from calibration.errors import CalibrationError, NotAllowedError
-from calibration.store import Store, is_loopback
+from calibration.serving import lets_others_in, public_origin
+from calibration.store import Store
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -75,6 +76,8 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
     ------
     NotAllowedError
         If the server listens beyond this machine before sign-in is configured.
+    InputError
+        If the public origin is none.
     """
     path = store_path()
     if path.exists():
@@ -95,12 +98,13 @@ def refuse_strangers(address: str | None, store: Store | None) -> None:
     NotAllowedError
         If that is so; no address is every address.
     """
-    if is_loopback(address) or (store is not None and store.sign_in_is_configured()):
+    opened = lets_others_in(address, public_origin())
+    if opened is None or (store is not None and store.sign_in_is_configured()):
         return
     raise NotAllowedError(
-        f"the server would listen on {address or 'every address'}, and sign-in is not configured: "
+        f"{opened} lets other machines in, and sign-in is not configured: "
         "first `asr reviewer NAME --role admin`, `asr passphrase NAME` and `asr identities "
-        "passphrase`; or start it with --server.address=127.0.0.1"
+        "passphrase`; or start it with --server.address=127.0.0.1 and without a public origin"
     )
 
 

@@ -1,5 +1,6 @@
 """Reviewers, roles, passphrases and who may come in from other machines."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,12 @@ def test_other_machines_are_let_in_only_when_sign_in_is_configured(
     for command in (["serve"], ["serve", "--store", "none.duckdb"], ["demo"]):
         said = asr(*command, "--host", host, code=2).stderr
         assert "lets other machines in, and sign-in is not configured: first `asr reviewer" in said
+    monkeypatch.setenv("ASR_PUBLIC_ORIGIN", "")
+    public = "https://asr.example.org"
+    said = asr("serve", "--public-origin", public, code=2).stderr
+    assert f"public origin {public} lets other machines in" in said
+    said = asr("serve", "--public-origin", "asr.example.org", code=2).stderr
+    assert "must be a scheme, a host and" in said
     assert not Path("asr-demo.duckdb").exists()
     asr("reviewer", "Mara", "--role", "admin")
     asr("passphrase", "Mara", "--generate")
@@ -48,3 +55,5 @@ def test_other_machines_are_let_in_only_when_sign_in_is_configured(
     monkeypatch.setattr("socket.socket.bind", lambda _socket, _address: None)
     asr("serve", "--host", host)
     assert f"--server.address={host}" in started[0]
+    assert public in asr("serve", "--public-origin", public).stderr
+    assert os.environ["ASR_PUBLIC_ORIGIN"] == public

@@ -4,6 +4,10 @@ With open identities anybody could be anybody, so only this machine is let in, a
 name of this machine: a page elsewhere that points its own name here (DNS rebinding) is not.
 With passphrases nothing but the sign-in pages, Streamlit's own static files and the health
 route goes to a visitor without a session.
+
+What acts (a WebSocket, an upload, a form) must come from a page of this server. A cookie does not
+tell ports apart, and Streamlit lets every page of the same host in and asks an address service
+about the others: it sees only requests whose `Host` is that of their page.
 """
 
 from typing import Literal
@@ -16,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app import session
 from calibration.errors import CalibrationError
+from calibration.serving import WebOrigin, public_origin
 from calibration.store import Store, is_loopback
 
 HEALTH, SIGN_IN, SIGN_OUT = "/healthz", "/sign-in", "/sign-out"
@@ -24,8 +29,22 @@ STATIC = ("/static/", "/favicon.png", "/manifest.json")
 # What is no page: asked for without a session, it is refused and not sent to the form.
 PARTS = ("/_stcore/", "/media/", "/component/", "/app/static/")
 
-FORWARDING = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
-Entry = Literal["in", "sign in", "refuse", "only here"]
+FORWARDING = ("forwarded", "x-real-ip", "x-client-ip", "true-client-ip", "via")
+HARMLESS = ("GET", "HEAD", "OPTIONS")
+Entry = Literal["in", "sign in", "refuse", "only here", "not from here"]
+
+REFUSALS = {
+    "only here": (
+        "Nobody signs in here, so only this machine is let in: open http://localhost with the "
+        "port of the server, on the machine that it runs on."
+    ),
+    "not from here": (
+        "This was not sent by a page of this server. Open the server's own address and reload. "
+        "Behind a proxy, start it with the address that people open: "
+        "asr serve --public-origin https://asr.example.org"
+    ),
+    "refuse": "Sign in first.",
+}
 
 
 class Door:
@@ -39,14 +58,46 @@ class Door:
         if scope["type"] == "lifespan" or _is_harmless(scope):
             await self.app(scope, receive, send)
             return
-        entry = await run_in_threadpool(_entry, HTTPConnection(scope))
+        page = page_of(HTTPConnection(scope)) if _acts(scope) else None
+        if _acts(scope) and page is None:
+            entry: Entry = "not from here"
+        else:
+            entry = await run_in_threadpool(_entry, HTTPConnection(scope))
         if entry == "in":
-            await self.app(scope, receive, send)
+            await self.app(scope if page is None else _as_of(page, scope), receive, send)
         elif scope["type"] == "websocket":
             await receive()
-            await send({"type": "websocket.close", "code": 1008, "reason": "sign in first"})
+            await send({"type": "websocket.close", "code": 1008, "reason": REFUSALS["refuse"]})
         else:
             await _answer(entry, scope)(scope, receive, send)
+
+
+def _acts(scope: Scope) -> bool:
+    """Return whether a request does something, so that the page that sent it matters."""
+    return bool(scope["type"] == "websocket" or scope["method"] not in HARMLESS)
+
+
+def page_of(visit: HTTPConnection) -> WebOrigin | None:
+    """Return the origin of the page that sent a request, if it is a page of this server.
+
+    With a public origin that is the only one: what a proxy makes of `Host` and scheme does not
+    matter then. A request that does not say where it comes from is no request of a page.
+    """
+    sent, hosts = visit.headers.getlist("origin"), visit.headers.getlist("host")
+    if len(sent) != 1 or len(hosts) != 1:
+        return None
+    page, scheme = WebOrigin.parsed(sent[0]), visit.scope["scheme"].replace("ws", "http", 1)
+    own = public_origin() or WebOrigin.parsed(f"{scheme}://{hosts[0]}")
+    return page if page == own else None
+
+
+def _as_of(page: WebOrigin, scope: Scope) -> Scope:
+    """Return a request as if it had come without a proxy, straight to the origin of its page."""
+    headers = [(n, v) for n, v in scope["headers"] if n not in (b"host", b"origin")]
+    own = [(b"host", page.netloc.encode()), (b"origin", str(page).encode())]
+    secure = "s" if page.scheme == "https" else ""
+    scheme = f"{'ws' if scope['type'] == 'websocket' else 'http'}{secure}"
+    return {**scope, "headers": [*headers, *own], "scheme": scheme}
 
 
 def _is_harmless(scope: Scope) -> bool:
@@ -77,14 +128,7 @@ def _answer(entry: Entry, scope: Scope) -> Response:
         asked = quote(scope["path"], safe="/")
         to = SIGN_IN if asked == "/" else f"{SIGN_IN}?next={quote(asked, safe='')}"
         return RedirectResponse(to, 303, headers=unkept)
-    if entry == "only here":
-        return PlainTextResponse(
-            "Nobody signs in here, so only this machine is let in: open http://localhost with the "
-            "port of the server, on the machine that it runs on.\n",
-            403,
-            headers=unkept,
-        )
-    return PlainTextResponse("Sign in first.\n", 403, headers=unkept)
+    return PlainTextResponse(f"{REFUSALS[entry]}\n", 403, headers=unkept)
 
 
 def opened_store() -> Store | None:
@@ -99,12 +143,16 @@ def opened_store() -> Store | None:
 
 
 def is_local(visit: HTTPConnection) -> bool:
-    """Return whether a visitor is on this machine and asked for it by a name of this machine."""
-    host = visit.headers.get("host", "")
-    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-    return visit.client is not None and is_loopback(visit.client.host) and is_loopback(name)
+    """Return whether a visitor is on this machine and asked for it by a name of this machine.
+
+    Whoever comes through a proxy may be anywhere, whatever address the proxy names.
+    """
+    public, host = public_origin(), WebOrigin.parsed(f"http://{visit.headers.get('host', '')}")
+    if host is None or (public is not None and not is_loopback(public.host)):
+        return False
+    here = visit.client is not None and is_loopback(visit.client.host)
+    return here and is_loopback(host.host) and not _is_forwarded(visit)
 
 
-def is_forwarded(visit: HTTPConnection) -> bool:
-    """Return whether another server passes the request on: its visitor may be anywhere."""
-    return any(name in visit.headers for name in FORWARDING)
+def _is_forwarded(visit: HTTPConnection) -> bool:
+    return any(name.startswith("x-forwarded-") or name in FORWARDING for name in visit.headers)

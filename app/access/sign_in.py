@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from typing import TypeAlias
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from app import session
 from app.access import pages as html
-from app.access.door import SIGN_IN, SIGN_OUT, is_forwarded, is_local, opened_store
+from app.access.door import SIGN_IN, SIGN_OUT, is_local, opened_store
 from calibration.errors import CalibrationError, SignInError
 from calibration.records import Reviewer
 from calibration.store import Store
@@ -98,7 +98,7 @@ def _known_person(store: Store, request: Request, sent: Fields) -> Response:
 
 def _first_admin(store: Store, request: Request, sent: Fields) -> Response:
     to, name = _next(sent.get("next")), sent.get("name", "")
-    if not _may_be_first(request) or sent.get("new") != sent.get("again"):
+    if not is_local(request) or sent.get("new") != sent.get("again"):
         return _form(store, request, to, DIFFERENT, name)
     return _let_in(
         request,
@@ -148,7 +148,7 @@ def _form(store: Store, request: Request, to: str, trouble: str = "", name: str 
             # A strict cookie stays at home when a link on another site was followed.
             parts.append(html.link("You have signed in already? Go on.", to))
         return _page("Sign in", *parts, status=403 if trouble else 200)
-    if not _may_be_first(request):
+    if not is_local(request):
         return _page(
             "Nobody can sign in yet",
             html.notice("Whoever runs this server makes the first admin, on its machine:"),
@@ -196,15 +196,7 @@ def _sentence(text: str) -> str:
 
 
 async def _sent(request: Request) -> Fields | Response:
-    """Return the fields of a form that this server has served, or why they are not taken."""
-    origin = request.headers.get("origin", "")
-    if not origin or urlsplit(origin).netloc != request.headers.get("host"):
-        return _page(
-            "Not from here",
-            html.notice("This form was not sent by a page of this server. Open it anew:"),
-            html.link("Sign in", SIGN_IN),
-            status=403,
-        )
+    """Return the fields of a form, or why they are not taken; the door knows who sent it."""
     body = b""
     async for chunk in request.stream():
         body += chunk
@@ -240,7 +232,3 @@ def _person(store: Store, request: Request) -> Reviewer | None:
 
 def _address(request: Request) -> str:
     return request.client.host if request.client else "unknown"
-
-
-def _may_be_first(request: Request) -> bool:
-    return is_local(request) and not is_forwarded(request)

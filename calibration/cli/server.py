@@ -15,7 +15,8 @@ from calibration.errors import InputError
 from calibration.reporting import to_json
 from calibration.reporting.document import text_lines
 from calibration.reporting.sections import success_rate
-from calibration.store import Store, is_loopback
+from calibration.serving import PUBLIC_ORIGIN, lets_others_in, parsed_public_origin
+from calibration.store import Store
 
 NO_SIGN_IN = (
     "first `asr reviewer NAME --role admin`, `asr passphrase NAME` and `asr identities passphrase`"
@@ -28,13 +29,20 @@ PORT = click.IntRange(1, 65535)
 @with_store
 @click.option("--port", type=PORT, default=8501, show_default=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-def serve(path: Path, port: int, host: str) -> None:
+@click.option(
+    "--public-origin",
+    envvar=PUBLIC_ORIGIN,
+    help="Where a proxy shows the app to people, e.g. https://asr.example.org; pages of any other "
+    "origin are refused.",
+)
+def serve(path: Path, port: int, host: str, public_origin: str | None) -> None:
     """Open the app on a store.
 
     \b
     asr serve --store asr.duckdb
+    asr serve --public-origin https://asr.example.org
     """
-    _serve(path, port, host)
+    _serve(path, port, host, public_origin)
 
 
 @click.command()
@@ -68,7 +76,7 @@ def demo(
     """
     if not no_serve:
         path = path or Path("asr-demo.duckdb")
-        _check_host(path, host)
+        _check_host(path, host, None)
         if not path.exists() or _is_empty_demo(path):
             click.echo("Building the demo (simulated data) ...", err=True)
             _demo_report(path, seed, lenient, as_data)
@@ -96,22 +104,24 @@ def _demo_report(path: Path, seed: int, lenient: bool, as_data: bool) -> None:
         click.echo(f"true agent success rate of the simulated production: {result.truth:.4f}")
 
 
-def _check_host(path: Path, host: str) -> None:
+def _check_host(path: Path, host: str, public_origin: str | None) -> None:
     """Refuse access from other machines before sign-in is configured."""
+    public = parsed_public_origin(public_origin) if public_origin else None
     configured = False
     if path.exists():
         with Store.open(path) as store:  # its errors are told here, not in a browser
             configured = store.sign_in_is_configured()
-    if not configured and not is_loopback(host):
+    opened = lets_others_in(host, public)
+    if opened and not configured:
         raise InputError(
-            f"host {host!r} lets other machines in, and sign-in is not configured: {NO_SIGN_IN}; "
-            "or leave --host out"
+            f"{opened} lets other machines in, and sign-in is not configured: {NO_SIGN_IN}; "
+            "or leave the option out"
         )
 
 
-def _serve(path: Path, port: int, host: str) -> None:
+def _serve(path: Path, port: int, host: str, public_origin: str | None = None) -> None:
     """Become the server process, so that a signal to this one reaches it."""
-    _check_host(path, host)
+    _check_host(path, host, public_origin)
     if not path.exists():
         click.echo(f"{path}: there is no store yet; the Set up page makes one", err=True)
     with socket.socket() as probe:
@@ -122,6 +132,8 @@ def _serve(path: Path, port: int, host: str) -> None:
             why = f"port {port} on {host!r} cannot be used ({error})"
             raise InputError(f"{why}; choose another --port or --host") from error
     os.environ["ASR_STORE"] = str(path.resolve())
-    click.echo(f"asr-calibration: http://{host}:{port}  (store {path})", err=True)
+    os.environ[PUBLIC_ORIGIN] = public_origin or ""
+    where = public_origin or f"http://{host}:{port}"
+    click.echo(f"asr-calibration: {where}  (store {path})", err=True)
     command = [sys.executable, "-m", "streamlit", "run", str(files("app").joinpath("asgi.py"))]
     os.execv(sys.executable, [*command, f"--server.port={port}", f"--server.address={host}"])

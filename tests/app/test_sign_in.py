@@ -67,13 +67,15 @@ def ask(
     *,
     client: str | None = "127.0.0.1",
     host: str = "localhost:8501",
-    origin: str | None = "http://localhost:8501",
+    origin: str | None = "own",
     cookie: str = "",
     kind: str = "http",
     scheme: str = "http",
     **more: str,
 ) -> Answer:
-    """Send one request to the app as an ASGI server would."""
+    """Send one request to the app as an ASGI server would; `own` is a page of this server."""
+    origin = f"{scheme}://{host}" if origin == "own" else origin
+    scheme = scheme.replace("http", "ws") if kind == "websocket" else scheme
     content = form if isinstance(form, bytes) else urlencode(form or {}).encode()
     path, _, query = path.partition("?")
     headers = {"host": host, "content-type": "application/x-www-form-urlencoded"}

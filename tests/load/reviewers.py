@@ -17,7 +17,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
-from websockets.typing import Subprotocol
+from websockets.typing import Origin, Subprotocol
 
 RESEND_S = 1.5
 
@@ -72,7 +72,7 @@ class Reviewer:
         address = f"ws://127.0.0.1:{self.port}/_stcore/stream"
         async with connect(
             address, subprotocols=[Subprotocol("streamlit")], max_size=None, compression=None,
-            open_timeout=5,
+            open_timeout=5, origin=Origin(f"http://127.0.0.1:{self.port}"),
         ) as socket:  # fmt: skip
             self.connections += 1
             self._held, self._place = set(), {}
