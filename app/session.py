@@ -5,6 +5,7 @@ import shlex
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import streamlit as st
 
@@ -92,7 +93,8 @@ def require_store() -> Store:
             st.page_link("views/start.py", label="Set up")
         st.stop()
     try:
-        return _as_whoever_is_here(open_store(path))
+        page = urlsplit(st.context.url or "").path.strip("/") or "start"
+        return _as_whoever_is_here(open_store(path).by_way_of(f"page {page}"))
     except StoreLockedError as error:
         title, trouble = "The store is in use", str(error)
     except CalibrationError as error:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from calibration.store import Store
-from calibration.store import store as store_module
+from calibration.store import Store, files
 from tests.cli_runs import ASR, Run, run
 from tests.store.builders import make_traces
 
@@ -79,13 +78,13 @@ def test_a_passphrase_is_handed_over_as_a_hash_and_a_role_too(
     asr: Run, held: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[bytes] = []
-    put = store_module._put
+    put = files.put
 
     def keep(path: Path, content: bytes) -> None:
         written.append(content)
         put(path, content)
 
-    monkeypatch.setattr(store_module, "_put", keep)
+    monkeypatch.setattr(files, "put", keep)
     asr("reviewer", "Mara", "--role", "lead")
     asr("reviewer", "Mara", "--role", "admin")
     made = asr("passphrase", "Mara", "--generate").stdout.splitlines()[1]

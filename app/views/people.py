@@ -10,9 +10,11 @@ import streamlit as st
 from app import frame, session
 from calibration.errors import CalibrationError
 from calibration.records import ROLES
+from calibration.reporting.csv_exports import AUDIT, audit_rows
 from calibration.store import Access, Store, generated_passphrase
+from calibration.tables.rows import as_csv
 
-FEW, ON_A_BUTTON = 15, 28
+FEW, ON_A_BUTTON, NEWEST = 15, 28, 200
 MESSAGE, REFUSED, MADE = "people_message", "people_refused", "people_made"
 
 MAY = {
@@ -251,6 +253,36 @@ def _page() -> None:
     if people:
         _one(store, people)
     _identities(store)
+    _trail(store)
+
+
+def _trail(store: Store) -> None:
+    """Show the newest changes; the file holds all of them."""
+    st.subheader("Who changed what", anchor=False)
+    newest = store.audit_trail(limit=NEWEST)
+    if newest.empty:
+        st.text("Nothing was changed yet.")
+        return
+    names = session.reviewer_names(store)
+    shown = pd.DataFrame(
+        {
+            "when (UTC)": [_when(at) for at in newest["created_at"]],
+            "who": [
+                names.get(who, who) if isinstance(who, str) else "-" for who in newest["actor"]
+            ],
+            "from": newest["origin"].fillna("-"),
+            "what": newest["what"].str.replace("_", " "),
+            "detail": newest["detail"],
+        }
+    )
+    st.dataframe(
+        shown, hide_index=True, height=300, alt=f"The newest {len(shown)} changes",
+        column_config={"from": st.column_config.TextColumn("from", width="medium")},
+    )  # fmt: skip
+    st.download_button(
+        "Download all (CSV)", lambda: as_csv(AUDIT, audit_rows(store.audit_trail())),
+        file_name="audit-log.csv", mime="text/csv", key="people_trail", on_click="ignore",
+    )  # fmt: skip
 
 
 with st.container(key="page"):

@@ -92,6 +92,7 @@ class ImportReport:
     changed: int
     possible_duplicates: int
     verdicts: int
+    restored: int  # their stored text was missing or damaged
     set_aside: tuple[SetAside, ...]
 
 
@@ -183,6 +184,7 @@ def store_files(
         files=len(read.paths),
         imported=len(done.imported),
         already_there=len(done.already_there),
+        restored=len(done.restored),
         changed=len(done.changed),
         possible_duplicates=len(done.possible_duplicates),
         verdicts=len(stored.imported),

@@ -333,6 +333,8 @@ def import_lines(report: imports.ImportReport) -> Iterator[str]:
         f"{report.imported} imported, {report.already_there} already there, {report.changed} "
         f"changed, {len(report.set_aside)} set aside, {report.verdicts} grades kept"
     )
+    if report.restored:
+        yield f"{report.restored} had lost their text, which is written anew"
     if report.possible_duplicates:
         yield f"{report.possible_duplicates} have the content of another trace, kept and marked"
     for row in report.set_aside:

@@ -22,7 +22,8 @@ MODULES = {
     "escalate": "planning", "audit": "planning", "traces": "traces", "agreement": "agreement",
     "calibrate": "calibrate", "gate": "gate", "report": "results", "compare": "results",
     "verify": "results", "serve": "server", "demo": "server", "reference": "reference",
-    "certify": "people",
+    "certify": "people", "backup": "upkeep", "restore": "upkeep", "upgrade": "upkeep",
+    "doctor": "upkeep", "audit-log": "upkeep",
 }  # fmt: skip
 
 

@@ -10,7 +10,14 @@ from pathlib import Path
 import click
 
 from calibration.analyses import demo as demonstration
-from calibration.cli.terminal import EXISTING, print_json, print_lines, with_json, with_store
+from calibration.cli.terminal import (
+    EXISTING,
+    origin,
+    print_json,
+    print_lines,
+    with_json,
+    with_store,
+)
 from calibration.errors import InputError
 from calibration.reporting import to_json
 from calibration.reporting.document import text_lines
@@ -95,7 +102,7 @@ def _is_empty_demo(path: Path) -> bool:
 
 
 def _demo_report(path: Path, seed: int, lenient: bool, as_data: bool) -> None:
-    with Store.open(path, create=True) as store:
+    with Store.open(path, create=True).by_way_of(origin()) as store:
         result = demonstration.run_demo(store, seed=seed, lenient=lenient)
     if as_data:
         print_json(to_json.data(result))

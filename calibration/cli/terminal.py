@@ -1,6 +1,7 @@
 """Common parts of all commands: options, opening a store, printing."""
 
 import functools
+import getpass
 import json
 import sys
 from collections.abc import Callable, Iterable
@@ -170,12 +171,22 @@ def open_to_read(path: Path) -> Store:
 def open_to_write(path: Path, *, create: bool = False, taxonomy: Taxonomy | None = None) -> Store:
     """Open a store for writing; while the app holds it, the app makes the change."""
     try:
-        return Store.open(path, create=create, taxonomy=taxonomy)
+        return Store.open(path, create=create, taxonomy=taxonomy).by_way_of(origin())
     except StoreLockedError as locked:
-        remote = RemoteStore(path, locked, waiting=_tell)
+        remote = RemoteStore(path, locked, waiting=_tell).by_way_of(origin())
         if taxonomy is not None:
             remote.set_taxonomy(taxonomy)
         return remote
+
+
+def origin() -> str:
+    """Return the command that runs, and as whom, for the audit trail."""
+    context = click.get_current_context(silent=True)
+    words = "asr" if context is None else " ".join(["asr", *context.command_path.split()[1:]])
+    try:
+        return f"{words} (as {getpass.getuser()})"
+    except (KeyError, OSError):  # a user without a name, as in some containers
+        return words
 
 
 def _tell(seconds: float) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -27,6 +28,18 @@ COLUMNS = (
 )  # fmt: skip
 
 FORMATS = (".csv", ".parquet", ".jsonl")
+
+
+AUDIT = ("seq", "created_at", "actor", "origin", "what", "detail")
+
+
+def audit_rows(trail: pd.DataFrame) -> list[Row]:
+    """Return the rows of an audit trail, times as texts in UTC, missing as None."""
+    return [
+        {name: None if pd.isna(row[name]) else row[name] for name in AUDIT}
+        | {"created_at": row["created_at"].isoformat() + "Z"}
+        for row in trail.to_dict("records")
+    ]
 
 
 def estimates(result: AgreementAnalysis) -> str:

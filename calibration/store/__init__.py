@@ -1,6 +1,7 @@
 """The DuckDB store: the only place with SQL on labels.
 
-`database` is the file with its lock and migrations; `people`, `sign_in` and `certification` say who
+`database` is the file with its lock, `schema` its tables and their upgrades, `files` what lies
+beside it; `backup` and `doctor` keep it safe; `people`, `sign_in` and `certification` say who
 may do what; `traces`, `trace_search` and `batches` hold what is labelled; `queue` and `leases` give
 it out; `labels` and `adjudication` are the events. `store` is all of it as other modules use it.
 """

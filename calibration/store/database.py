@@ -1,4 +1,4 @@
-"""One DuckDB file: lock, migrations, settings.
+"""One DuckDB file: lock, transactions, settings.
 
 One connection per process, one cursor per operation: a connection shared by threads returns wrong
 answers. Writes take one in-process lock, in explicit transactions.
@@ -9,9 +9,10 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
@@ -19,6 +20,8 @@ import duckdb
 import pyarrow as pa
 
 from calibration.errors import InputError, LabelRefusedError, StoreError, StoreLockedError
+from calibration.store.files import make_private, owner_only
+from calibration.store.schema import check_schema, create_schema, is_empty
 
 # Messages of DuckDB on Unix and on Windows when another process has the file open.
 _LOCKED = ("Could not set lock", "being used by another process")
@@ -43,7 +46,34 @@ _write_locks: dict[Path, threading.Lock] = {}
 # Changes that this process has made to the cached values of a file.
 _changed: Counter[tuple[Path, str]] = Counter()
 
+# Calls that show or lend something, have a table of their own, or record what they change.
+PASSING = frozenset({
+    "queue", "save_draft", "clear_draft", "has_open_items", "of_session", "record_exposure",
+    "settlement", "verify_sign_in", "set_workflow", "set_identities", "set_certificate_demand",
+    "set_role", "release_leases",
+})  # fmt: skip
+
+# Arguments that the audit trail keeps: names, never text, answers or secrets.
+NAMED = (
+    "trace_id", "batch_id", "reviewer_id", "adjudicator", "judge_id", "name", "role", "wanted",
+    "purpose", "form", "proposal_id", "folder",
+)  # fmt: skip
+
 T = TypeVar("T")
+
+
+@dataclass(kw_only=True)
+class Act:
+    """A call under way: who makes it, from where, and what it is about."""
+
+    call: str
+    actor: str | None
+    origin: str | None
+    about: Callable[[], dict[str, object]]
+    recorded: bool = False
+
+
+ACT: ContextVar[Act | None] = ContextVar("act", default=None)
 
 
 def utc_now() -> datetime:
@@ -65,27 +95,51 @@ class Database:
             )
         if create:
             _make_directory(path)
-        self._hold(path, _connect(path))
-        try:
-            self._migrate()
-        except BaseException:
-            self._connection.close()
-            raise
+        with ExitStack() as undo:
+            undo.enter_context(owner_only())
+            connection = connect(path)
+            undo.callback(connection.close)
+            self._hold(path, connection)
+            self._check_or_create()
+            for kept in (path, commits_path(path)):
+                make_private(kept)
+            self._release = undo.pop_all()
+
+    def _check_or_create(self) -> None:
+        with self.read() as cursor:
+            if not is_empty(cursor):
+                # What is refused is left as it is: closing would write its log into the file.
+                cursor.execute("PRAGMA disable_checkpoint_on_shutdown")
+                check_schema(self.path, cursor)
+                _check_complete(self.path, cursor)
+                cursor.execute("PRAGMA enable_checkpoint_on_shutdown")
+                return
+        with self.write() as cursor:
+            create_schema(cursor)
 
     @classmethod
     def on_snapshot(cls, path: Path, connection: Cursor) -> Self:
-        """Return a database over a connection to a snapshot of a store."""
+        """Return a database over a connection for reading alone, to a snapshot or a backup."""
+        db = cls.over(path, connection)
+        with db.read() as cursor:
+            check_schema(path, cursor)
+        return db
+
+    @classmethod
+    def over(cls, path: Path, connection: Cursor) -> Self:
+        """Return a database over an open connection, whatever its schema."""
         db = cls.__new__(cls)
         db._hold(path, connection)
-        with db.read() as cursor:
-            db._missing_migrations(cursor)
+        db._release.callback(connection.close)
         return db
 
     def _hold(self, path: Path, connection: Cursor) -> None:
         self.path = path
+        self._release = ExitStack()
         self._held: dict[type[object], object] = {}
         self._kept: dict[str, tuple[int, object]] = {}
         self.importing = threading.Lock()
+        self._file = _identity(path)
         self.changes = 0
         self._write_lock = _write_locks.setdefault(path.resolve(), threading.Lock())
         self._connection = connection
@@ -93,7 +147,7 @@ class Database:
     def close(self) -> None:
         """Write everything to the main file and release it."""
         with self._write_lock:
-            self._connection.close()
+            self._release.close()
 
     @contextmanager
     def read(self) -> Iterator[Cursor]:
@@ -108,9 +162,16 @@ class Database:
     def write(self) -> Iterator[Cursor]:
         """Open a cursor for one transaction; an exception inside rolls it back."""
         with self._write_lock, self._connection.cursor() as cursor:
+            self._check_in_place()
             cursor.begin()
             try:
                 yield cursor
+                act = ACT.get()
+                if act is not None and not act.recorded and act.call not in PASSING:
+                    record_audit(cursor, act.call, **act.about())
+                count = cursor.execute(
+                    "UPDATE store_state SET commits = commits + 1 RETURNING store_id, commits"
+                ).fetchone()
                 cursor.commit()
                 self.changes += 1
             except BaseException as error:  # Streamlit aborts a callback with one
@@ -122,6 +183,16 @@ class Database:
                         f"{self.path}: nothing was stored ({_first_line(error)})"
                     ) from error
                 raise
+            if count is not None:
+                _note_commits(self.path, *count)
+
+    def _check_in_place(self) -> None:
+        """Refuse to write to a file that was replaced or removed since it was opened."""
+        if self._file not in {None, _identity(self.path)}:
+            raise StoreError(
+                f"{self.path}: the file was replaced, moved or removed while this process had it "
+                "open; nothing was stored. Put it back, or stop this process and start it again"
+            )
 
     def kept(self, name: str, read: Callable[[], T]) -> T:
         """Return a cached value: read with every label, almost never changed."""
@@ -139,8 +210,8 @@ class Database:
         """Return the one object of a kind that lives as long as this database is open."""
         return cast("T", self._held.get(kind) or self._held.setdefault(kind, kind()))
 
-    def copy_to(self, path: Path) -> None:
-        """Copy every table but the secret ones to a new file, as of one moment."""
+    def copy_to(self, path: Path, *, secrets: bool = False) -> None:
+        """Copy every table to a new file, as of one moment; the secret ones only if asked."""
         with self._connection.cursor() as cursor:
             (name,) = cursor.execute("SELECT current_database()").fetchone() or ("",)
             place = str(path.absolute()).replace("'", "''")
@@ -154,7 +225,8 @@ class Database:
                 found = cursor.execute(
                     "SELECT table_name FROM duckdb_tables() WHERE database_name = ?", [name]
                 ).fetchall()
-                for table in sorted({row[0] for row in found} - SECRET):
+                left_out = frozenset[str]() if secrets else SECRET
+                for table in sorted({row[0] for row in found} - left_out):
                     cursor.execute(
                         f'INSERT INTO snapshot."{table}" SELECT * FROM "{quoted}"."{table}"'
                     )
@@ -166,46 +238,45 @@ class Database:
             finally:
                 cursor.execute("DETACH snapshot")
 
-    def _migrate(self) -> None:
-        with self.write() as cursor:
-            found = cursor.execute("SELECT table_name FROM duckdb_tables()").fetchall()
-            tables = {row[0] for row in found}
-            if tables and "schema_migration" not in tables:
-                raise StoreError(f"{self.path}: is a DuckDB file but no store; choose another path")
-            cursor.execute(
-                "CREATE TABLE IF NOT EXISTS schema_migration "
-                "(version INTEGER PRIMARY KEY, name VARCHAR, applied_at TIMESTAMP)"
-            )
-            missing = self._missing_migrations(cursor)
-        for version, name, script in missing:
-            with self.write() as cursor:
-                cursor.execute(script)
-                cursor.execute(
-                    "INSERT INTO schema_migration VALUES (?, ?, ?)", [version, name, utc_now()]
-                )
 
-    def _missing_migrations(self, cursor: Cursor) -> list[tuple[int, str, str]]:
-        """Return the migrations that a store lacks; refuse a store with an unknown one."""
-        applied = cursor.execute("SELECT version FROM schema_migration").fetchall()
-        done = {row[0] for row in applied}
-        steps = migrations()
-        unknown = done - {version for version, _, _ in steps}
-        if unknown:
-            raise StoreError(
-                f"{self.path}: was written by a newer version (schema {max(unknown)}); "
-                "update asr-calibration to open it"
-            )
-        return [step for step in steps if step[0] not in done]
+def commits_path(store: Path) -> Path:
+    """Return the file that holds the number of the last change of a store."""
+    return store.with_suffix(".commits")
 
 
-def migrations() -> list[tuple[int, str, str]]:
-    """Return number, name and script of every migration, in order."""
-    found = []
-    for entry in files("calibration.store").joinpath("migrations").iterdir():
-        match = re.fullmatch(r"(\d{4})_(\w+)\.sql", entry.name)
-        if match:
-            found.append((int(match[1]), match[2], entry.read_text(encoding="utf-8")))
-    return sorted(found)
+def _note_commits(store: Path, store_id: object, commits: int) -> None:
+    """Write down the number of the last change; a label is kept even if that fails."""
+    with suppress(OSError):
+        commits_path(store).write_text(f"{store_id} {commits}\n", encoding="ascii")
+
+
+def missing_commits(path: Path, cursor: Cursor) -> int:
+    """Return how many acknowledged changes a store lacks, as far as the file beside it says."""
+    (store_id, commits) = cursor.execute("SELECT * FROM store_state").fetchone() or (None, 0)
+    try:
+        noted, number = commits_path(path).read_text(encoding="ascii").split()
+        return max(0, int(number) - commits) if noted == str(store_id) else 0
+    except (OSError, ValueError):
+        return 0
+
+
+def _check_complete(path: Path, cursor: Cursor) -> None:
+    """Refuse a store that lacks changes which were acknowledged."""
+    if missing := missing_commits(path, cursor):
+        raise StoreError(
+            f"{path}: the last {missing:,} changes are missing: its log {path.name}.wal was "
+            "removed, or the file is an older copy. Put the log back, or `asr restore BACKUP "
+            f"--store {path} --replace`; `asr doctor --store {path} --repair` goes on without them"
+        )
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return device and inode of a file; None if it is gone."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _make_directory(path: Path) -> None:
@@ -215,10 +286,11 @@ def _make_directory(path: Path) -> None:
         raise InputError(f"{path}: cannot be created ({error.strerror})") from error
 
 
-def _connect(path: Path) -> Cursor:
+def connect(path: Path, *, read_only: bool = False) -> Cursor:
+    """Connect to a file; `StoreLockedError` if another process has it."""
     try:
         # Absolute: a name like ":memory:" or "md:team" is not a file to DuckDB.
-        connection = duckdb.connect(str(path.absolute()), config=CONFIG)
+        connection = duckdb.connect(str(path.absolute()), read_only=read_only, config=CONFIG)
     except duckdb.IOException as error:
         if any(sign in str(error) for sign in _LOCKED):
             holder = re.search(r"PID (\d+)", str(error))
@@ -272,10 +344,14 @@ def insert_table(cursor: Cursor, name: str, table: pa.Table) -> None:
 
 
 def record_audit(cursor: Cursor, what: str, **detail: object) -> None:
-    """Record an act other than a label: an import, a draw, a changed ceiling."""
+    """Record who did what and from where; without this `Database.write` records the call."""
+    act = ACT.get()
+    actor, origin = (None, None) if act is None else (act.actor, act.origin)
+    if act is not None:
+        act.recorded = True
     cursor.execute(
-        "INSERT INTO audit (what, detail, created_at) VALUES (?, ?, ?)",
-        [what, json.dumps(detail, default=str), utc_now()],
+        "INSERT INTO audit (what, detail, created_at, actor, origin) VALUES (?, ?, ?, ?, ?)",
+        [what, json.dumps(detail, default=str), utc_now(), actor, origin],
     )
 
 

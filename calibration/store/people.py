@@ -7,13 +7,24 @@ import re
 import unicodedata
 from collections.abc import Callable
 from copy import copy
+from dataclasses import is_dataclass
+from datetime import datetime
 from typing import Any, Self, TypeVar, cast
 
 import pandas as pd
 
 from calibration.errors import InputError, NotAllowedError, TaxonomyError
 from calibration.records import ROLES, Reviewer, Workflow
-from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
+from calibration.store.database import (
+    ACT,
+    NAMED,
+    Act,
+    Cursor,
+    Database,
+    record_audit,
+    rows,
+    utc_now,
+)
 from calibration.taxonomy import Taxonomy, taxonomy_from_dict
 
 
@@ -22,6 +33,7 @@ class StorePart:
 
     _actor: Reviewer | None = None
     _lasts: Callable[[], bool] | None = None  # whether the actor's session is still open
+    _origin: str | None = None  # the command or page that calls, for the audit trail
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -36,6 +48,12 @@ class StorePart:
         """Return this store with a person's rights; calls that their role forbids are refused."""
         bound = copy(self)
         bound._actor, bound._lasts = person, None
+        return bound
+
+    def by_way_of(self, origin: str) -> Self:
+        """Return this store as a command or page uses it; the audit trail names that."""
+        bound = copy(self)
+        bound._origin = origin
         return bound
 
     @property
@@ -67,6 +85,7 @@ class StorePart:
 
 
 REVIEWER, LEAD, ADMIN = ROLES
+MAX_KEPT = 200
 RANK = {role: rank for rank, role in enumerate(ROLES)}
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -95,12 +114,34 @@ def open_to(role: str, *, oneself: str | None = None, or_lead: bool = False) -> 
                     meant = functools.reduce(getattr, rest, named.get(first))
                     if meant != actor.reviewer_id:
                         raise NotAllowedError(f"{call.__name__}: only in one's own name")
-            return call(self, *args, **kwargs)
+            if ACT.get() is not None:  # a call that another one makes is a part of that
+                return call(self, *args, **kwargs)
+
+            def about() -> dict[str, object]:
+                return _named(signature.bind(self, *args, **kwargs).arguments)
+
+            who = self._by()
+            act = Act(call=call.__name__, actor=who, origin=self._origin, about=about)
+            token = ACT.set(act)
+            try:
+                return call(self, *args, **kwargs)
+            finally:
+                ACT.reset(token)
 
         checked.opened_to = (role, oneself, or_lead)  # type: ignore[attr-defined]
         return cast("F", checked)
 
     return decorate
+
+
+def _named(arguments: dict[str, Any]) -> dict[str, object]:
+    """Return the arguments that the audit trail keeps, also those within a draft or a record."""
+    found = dict(arguments)
+    for value in arguments.values():
+        if is_dataclass(value) and not isinstance(value, type):
+            found |= {name: getattr(value, name) for name in NAMED if hasattr(value, name)}
+    kept = {name: found[name] for name in NAMED if found.get(name) is not None}
+    return {name: str(value)[:MAX_KEPT] for name, value in kept.items()}
 
 
 def ranks(person: Reviewer, role: str) -> bool:
@@ -242,3 +283,29 @@ class PeopleStore(StorePart):
         """Add a reviewer, or return the one with this name."""
         with self._db.write() as cursor:
             return put_reviewer(cursor, name, role=role, simulated=simulated)
+
+    @open_to(ADMIN)
+    def audit_trail(
+        self,
+        *,
+        since: datetime | None = None,
+        who: str | None = None,
+        what: str | None = None,
+        limit: int | None = None,
+    ) -> pd.DataFrame:
+        """Return who did what, when and from where, newest first.
+
+        Columns: seq, created_at (UTC), actor (missing: the process that held the file), origin,
+        what, detail (JSON text).
+        """
+        return self._frame(
+            "SELECT seq, created_at, actor, origin, what, detail::VARCHAR AS detail FROM audit "
+            "WHERE ($since IS NULL OR created_at >= $since) AND ($who IS NULL OR actor = $who) "
+            "AND ($what IS NULL OR what = $what) ORDER BY seq DESC LIMIT $limit",
+            {
+                "since": since,
+                "who": who,
+                "what": what,
+                "limit": 1 << 62 if limit is None else limit,
+            },
+        )

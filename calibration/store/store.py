@@ -25,7 +25,6 @@ from types import TracebackType
 from typing import Any, Self, get_type_hints
 from uuid import uuid4
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 from cattrs.errors import BaseValidationError
@@ -34,12 +33,15 @@ from cattrs.preconf.json import make_converter
 from calibration import errors
 from calibration.errors import CalibrationError, StoreError, StoreLockedError
 from calibration.records import Trace
+from calibration.store import files
 from calibration.store.adjudication import AdjudicationStore
+from calibration.store.backup import Backup, write_backup
 from calibration.store.certification import CertificationStore
-from calibration.store.database import CONFIG, Database
+from calibration.store.database import Database, connect
+from calibration.store.files import private_folder, put_in_place, sync_file
 from calibration.store.labels import LabelStore
 from calibration.store.leases import LeaseStore
-from calibration.store.people import PeopleStore, StorePart
+from calibration.store.people import ADMIN, PeopleStore, StorePart, open_to
 from calibration.store.queue import QueueStore
 from calibration.store.sign_in import SignInStore
 from calibration.store.trace_search import TraceSearch
@@ -48,6 +50,10 @@ from calibration.taxonomy import Taxonomy, default_taxonomy
 
 # A server checks its inbox every second; one silent for this long is gone.
 SILENT = 15.0
+
+# A command withdraws its request when it gives up. If the command itself was ended, the request is
+# carried out only as long as nobody has decided otherwise since.
+DEADLINE, REPLIES_KEPT = 600.0, 3_600.0
 
 YIELDING = 19
 REPLY, REQUEST, SERVER = ".reply.json", ".parquet", "server"
@@ -58,6 +64,7 @@ EVERY, SNAPSHOT_EVERY = 1.0, 5.0
 HANDED_OVER = (
     "set_taxonomy", "set_workflow", "add_reviewer", "store_hash", "set_identities", "set_role",
     "ingest_written", "add_batch", "import_labels", "set_certificate_demand", "add_verdicts",
+    "write_backup",
 )  # fmt: skip
 
 _convert = make_converter()
@@ -74,8 +81,7 @@ def inbox(store: Path) -> Path:
 
 def beat(store: Path) -> None:
     """Show that this process answers requests."""
-    folder = inbox(store)
-    folder.mkdir(exist_ok=True)
+    folder = private_folder(inbox(store))
     (folder / SERVER).write_text(str(os.getpid()), encoding="utf-8")
 
 
@@ -101,18 +107,20 @@ def hand_over(
     call: Callable[..., Any],
     arguments: dict[str, Any],
     *,
+    origin: str | None,
     waiting: Callable[[float], None],
 ) -> Any:
     """Leave a request and return the result; `waiting` is told the seconds about once a second."""
-    path = _write_request(store, call.__name__, arguments)
+    path = _write_request(store, call.__name__, arguments, origin)
     reply = path.with_name(path.name + REPLY)
     started, told = time.monotonic(), 0.0
     while not reply.exists():
         passed = time.monotonic() - started
-        if not is_attended(store):
+        if not is_attended(store) and not reply.exists():
+            path.unlink(missing_ok=True)
             raise StoreLockedError(
-                f"{store}: another process holds the store and does not answer; what you asked "
-                f"for lies in {path} and is taken in when the app runs again"
+                f"{store}: another process holds the store, and it ended or was cut off before it "
+                "answered. Run the command again: what was done already is not done twice"
             )
         if passed - told >= 1:
             told = passed
@@ -126,24 +134,27 @@ def hand_over(
     return _convert.structure(answer["result"], get_type_hints(call)["return"])
 
 
-def _write_request(store: Path, call: str, arguments: dict[str, Any]) -> Path:
+def _write_request(
+    store: Path, call: str, arguments: dict[str, Any], origin: str | None = None
+) -> Path:
     plain = _convert.unstructure(arguments)
     rows = next((name for name, value in plain.items() if isinstance(value, list | tuple)), "")
     records = plain.pop(rows, [])
     table = pa.table({"record": pa.array([json.dumps(r) for r in records], pa.string())})
-    header = {"call": call, "rows": rows, "arguments": json.dumps(plain)}
+    until = str(time.time() + DEADLINE)
+    header = {"call": call, "rows": rows, "arguments": json.dumps(plain), "until": until}
+    header |= {} if origin is None else {"origin": origin}
     sink = pa.BufferOutputStream()
     pq.write_table(table.replace_schema_metadata(header), sink, compression="zstd")
     content = sink.getvalue().to_pybytes()
-    folder = inbox(store)
-    folder.mkdir(exist_ok=True)
+    folder = private_folder(inbox(store))
     # Names sort by time, so that a workflow is set before the traces that name it.
     name = f"{time.time_ns():020d}-{hashlib.sha256(content).hexdigest()}{REQUEST}"
-    _put(folder / name, content)
+    files.put(folder / name, content)
     return folder / name
 
 
-def _read_request(path: Path, store: StorePart) -> tuple[str, dict[str, Any]]:
+def _read_request(path: Path, store: StorePart) -> tuple[str, dict[str, Any], str]:
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() not in path.name:
         raise StoreError(f"{path}: is damaged (its checksum is another); run the command again")
@@ -153,23 +164,23 @@ def _read_request(path: Path, store: StorePart) -> tuple[str, dict[str, Any]]:
         call = header["call"]
         if call not in HANDED_OVER:
             raise KeyError(call)
+        if float(header["until"]) < time.time():
+            raise StoreError(f"{path}: was left too long ago to be carried out; run it again")
         arguments = json.loads(header["arguments"])
         if header["rows"]:
             arguments[header["rows"]] = [json.loads(r) for r in table["record"].to_pylist()]
         types = get_type_hints(getattr(store, call))
-        return call, {n: _convert.structure(value, types[n]) for n, value in arguments.items()}
+        given = {n: _convert.structure(value, types[n]) for n, value in arguments.items()}
+        return call, given, header.get("origin", "inbox")
     except (pa.ArrowException, BaseValidationError, KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{path}: is no request of this version ({error!r:.200})") from error
 
 
-def _put(path: Path, content: bytes) -> None:
-    """Write a file atomically."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("wb") as handle:
-        handle.write(content)
-        handle.flush()
-        os.fsync(handle.fileno())
-    temporary.replace(path)
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # fetched at this moment
+        return time.time()
 
 
 def snapshot_path(store: Path) -> Path:
@@ -183,9 +194,8 @@ def publish(db: Database) -> Path:
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     temporary.unlink(missing_ok=True)
     db.copy_to(temporary)
-    with temporary.open("rb") as handle:
-        os.fsync(handle.fileno())
-    temporary.replace(target)
+    sync_file(temporary)
+    put_in_place(temporary, target)
     return target
 
 
@@ -200,8 +210,8 @@ def open_snapshot(store: Path, locked: StoreLockedError) -> Database:
     if not path.exists():
         raise locked
     try:
-        connection = duckdb.connect(str(path.absolute()), read_only=True, config=CONFIG)
-    except duckdb.Error as error:
+        connection = connect(path, read_only=True)
+    except StoreError as error:
         raise StoreError(
             f"{path}: the snapshot cannot be opened; the app writes a new one after the next label"
         ) from error
@@ -233,7 +243,7 @@ class Keeper(threading.Thread):
     def round(self) -> None:
         """Show that requests are answered, answer them, and write a snapshot if it is due."""
         beat(self._db.path)
-        taken = self._take_in()
+        taken = self.take_in()
         due = time.monotonic() - self._published_at >= SNAPSHOT_EVERY
         if due and not taken and self._db.changes != self._published:
             self._publish()
@@ -255,15 +265,16 @@ class Keeper(threading.Thread):
         publish(self._db)
         self._published, self._published_at = changes, time.monotonic()
 
-    def _take_in(self) -> int:
+    def take_in(self) -> int:
         """Carry out all requests, oldest first, and put unreadable ones aside; return how many."""
         folder = inbox(self._db.path)
         waiting = sorted(folder.glob(f"*{REQUEST}")) if folder.exists() else []
         for path in waiting:
             reply: dict[str, Any]
             try:
-                call, arguments = _read_request(path, self._store)
-                reply = {"result": _convert.unstructure(self._carry_out(call, arguments))}
+                call, arguments, origin = _read_request(path, self._store)
+                result = self._carry_out(call, arguments, origin)
+                reply = {"result": _convert.unstructure(result)}
                 self._publish()
             except CalibrationError as error:
                 reply = {"error": type(error).__name__, "message": str(error)}
@@ -271,16 +282,19 @@ class Keeper(threading.Thread):
                 # A bug must reach the waiting command too, and must not block the next request.
                 log.exception("%s: failed", path)
                 reply = {"error": "StoreError", "message": f"the app failed on it: {error!r:.300}"}
-            _put(path.with_name(path.name + REPLY), json.dumps(reply).encode())
             if "error" in reply:
-                (folder / "refused").mkdir(exist_ok=True)
-                path.replace(folder / "refused" / path.name)
-            else:
-                path.unlink()
+                path.replace(private_folder(folder / "refused") / path.name)
+            files.put(path.with_name(path.name + REPLY), json.dumps(reply).encode())
+            # Carried out once more, should this process end here: every call is idempotent.
+            path.unlink(missing_ok=True)
+        for reply_path in folder.glob(f"*{REPLY}"):
+            # Nobody has fetched it: the command was ended.
+            if _written(reply_path) + REPLIES_KEPT < time.time():
+                reply_path.unlink(missing_ok=True)
         return len(waiting)
 
-    def _carry_out(self, call: str, arguments: dict[str, Any]) -> Any:
-        return getattr(self._store, call)(**arguments)
+    def _carry_out(self, call: str, arguments: dict[str, Any], origin: str) -> Any:
+        return getattr(self._store.by_way_of(origin), call)(**arguments)
 
 
 class Store(
@@ -307,6 +321,7 @@ class Store(
         store = cls(Database(Path(path), create=create))
         try:
             # One is missing if creating the store was cut off.
+            Keeper(store).take_in()
             if taxonomy is not None or store._frame("SELECT 1 FROM taxonomy LIMIT 1").empty:
                 store.set_taxonomy(taxonomy or default_taxonomy())
         except BaseException:
@@ -322,6 +337,16 @@ class Store(
             return cls.open(path), None
         except StoreLockedError as locked:
             return cls(open_snapshot(path, locked)), age(path)
+        except StoreError:
+            # A backup on a disk that nobody may write to can still be read.
+            if not path.is_file() or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+                raise
+            return cls(Database.on_snapshot(path, connect(path, read_only=True))), None
+
+    @open_to(ADMIN)
+    def write_backup(self, folder: Path, keep: int | None = None) -> Backup:
+        """Write a backup into a new folder below `folder`; keep the newest `keep` of this store."""
+        return write_backup(self._db, folder, keep=keep)
 
     def keeper(self) -> Keeper:
         """Return the thread that serves other processes while this one holds the store."""
@@ -368,7 +393,7 @@ class RemoteStore(Store):
         return self.ingest_written(write_index(self.path, new), take_changed=take_changed)
 
     def _hand_over(self, call: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        result = hand_over(self.path, call, arguments, waiting=self._waiting)
+        result = hand_over(self.path, call, arguments, origin=self._origin, waiting=self._waiting)
         path = self.path
         self._db.close()
         self._db = open_snapshot(path, self._locked)

@@ -35,6 +35,7 @@ from calibration.records import (
     Verdict,
 )
 from calibration.store.database import Cursor, Database, insert_table, record_audit, rows, utc_now
+from calibration.store.files import make_private, private_folder, put_in_place, sync_file
 from calibration.store.people import LEAD, REVIEWER, StorePart, open_to
 
 K = TypeVar("K", str, tuple[str, str])
@@ -78,29 +79,34 @@ def write_part(store: Path, traces: list[Trace]) -> str:
         review.append(_json({name: everything[name] for name in REVIEW_FIELDS}))
         hidden.append(_json({name: everything[name] for name in ("success_criteria", "metadata")}))
     ids = [trace.trace_id for trace in ordered]
-    name = sha256("\n".join([*ids, *review, *hidden]).encode()).hexdigest()[:16] + ".parquet"
-    directory = parts_directory(store)
-    directory.mkdir(exist_ok=True)
+    name = _part_name(ids, review, hidden)
+    directory = private_folder(parts_directory(store))
     temporary = directory / f".{name}.{os.getpid()}"
     # The task once more in a column of its own: a search reads nothing else.
     tasks = [trace.prompt for trace in ordered]
     table = pa.table({"trace_id": ids, "task": tasks, "review": review, "hidden": hidden})
-    pq.write_table(table, temporary, row_group_size=ROW_GROUP, compression="zstd")
-    with temporary.open("rb") as handle:
-        os.fsync(handle.fileno())
-    temporary.replace(directory / name)
-    _sync_directory(directory)
+    pq.write_table(
+        table, temporary, row_group_size=ROW_GROUP, compression="zstd", write_page_checksum=True
+    )
+    make_private(temporary)
+    sync_file(temporary)
+    put_in_place(temporary, directory / name)
     return name
 
 
-def _sync_directory(directory: Path) -> None:
-    """Make a rename survive a power cut; Windows has no such call and needs none."""
-    if os.name == "posix":
-        handle = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+def _part_name(ids: list[str], review: list[str], hidden: list[str]) -> str:
+    return sha256("\n".join([*ids, *review, *hidden]).encode()).hexdigest()[:16] + ".parquet"
+
+
+def part_is_whole(part: Path) -> bool:
+    """Return whether a part holds what was written: its name is the digest of its content."""
+    try:
+        table = pq.read_table(part, page_checksum_verification=True, use_threads=False)
+        columns = [table[name].to_pylist() for name in ("trace_id", "review", "hidden")]
+        tasks = [json.loads(text)["prompt"] for text in columns[1]]
+        return part.name == _part_name(*columns) and tasks == table["task"].to_pylist()
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError):
+        return False
 
 
 def _json(value: object) -> str:
@@ -109,7 +115,8 @@ def _json(value: object) -> str:
 
 def _unreadable(part: Path) -> StoreError:
     return StoreError(
-        f"{part}: the text of the traces cannot be read; bring back the file from a backup"
+        f"{part}: the text of the traces cannot be read; import the files of these runs again, or "
+        "bring the part back from a backup"
     )
 
 
@@ -119,10 +126,10 @@ def read_part(part: Path, ids: Iterable[str]) -> dict[str, str]:
     wanted = set(ids)
     found: dict[str, str] = {}
     try:
-        foot, firsts = _layout(part)
+        foot, firsts = _layout(part, part.stat().st_mtime_ns)
         # Ids are sorted; without statistics any row group may hold a trace.
         groups = {max(0, bisect_right(firsts, i) - 1) for i in wanted} if firsts else None
-        with pq.ParquetFile(part, metadata=foot) as file:
+        with pq.ParquetFile(part, metadata=foot, page_checksum_verification=True) as file:
             for group in range(foot.num_row_groups) if groups is None else sorted(groups):
                 table = file.read_row_group(
                     group, columns=["trace_id", "review"], use_threads=False
@@ -138,8 +145,11 @@ def read_part(part: Path, ids: Iterable[str]) -> dict[str, str]:
 
 
 @lru_cache(maxsize=64)
-def _layout(part: Path) -> tuple[pq.FileMetaData, list[str]]:
-    """Return the footer of a part, which never changes, and the first id of each row group."""
+def _layout(part: Path, _written: int) -> tuple[pq.FileMetaData, list[str]]:
+    """Return the footer of a part and the first id of each row group.
+
+    A part never changes, but a damaged one is written anew.
+    """
     foot = pq.read_metadata(part)
     columns = [foot.row_group(group).column(0) for group in range(foot.num_row_groups)]
     if all(column.is_stats_set and column.statistics.has_min_max for column in columns):
@@ -257,6 +267,7 @@ class ImportResult(Generic[K]):
     changed: tuple[K, ...] = ()  # stored with other content; left as it was
     unknown: tuple[str, ...] = ()  # not in the store, or not in the batch of the labels
     replaced: tuple[str, ...] = ()  # changed traces that were taken
+    restored: tuple[str, ...] = ()  # their stored text was missing or damaged
     labelled: frozenset[str] = frozenset()  # changed traces with labels
     possible_duplicates: dict[str, str] = field(default_factory=dict)
     set_aside: tuple[SetAside, ...] = ()  # rows that hold nothing to import
@@ -347,8 +358,10 @@ def _ingest(
     with db.read() as cursor:
         known, by_hash = _known(cursor, index)
         labelled = _labelled(cursor)
+        unreadable = _without_text(db.path, cursor, [row.trace_id for row in index])
     fresh: dict[str, int] = {}
     replaced: dict[str, int] = {}
+    restored: dict[str, int] = {}
     already: list[str] = []
     changed: list[str] = []
     for place, row in enumerate(index):
@@ -356,6 +369,8 @@ def _ingest(
         stored = known.get(row.trace_id) or (None if first is None else index[first].content_hash)
         if stored is None:
             fresh[row.trace_id] = place
+        elif stored == row.content_hash and row.trace_id in unreadable:
+            restored[row.trace_id] = place
         elif stored == row.content_hash:
             already.append(row.trace_id)
         elif take_changed and row.trace_id in known and row.trace_id not in labelled:
@@ -368,7 +383,7 @@ def _ingest(
         if digest in by_hash:
             duplicates[trace_id] = by_hash[digest]
         by_hash.setdefault(digest, trace_id)
-    places = [*replaced.values(), *fresh.values()]
+    places = [*replaced.values(), *fresh.values(), *restored.values()]
     if places:
         part = None if write is None else write(places)
         with db.write() as cursor:
@@ -381,12 +396,24 @@ def _ingest(
             if part is not None:
                 taken = [replace(row, part=part) for row in taken]
             _insert_index(cursor, taken, duplicates, _make_room(cursor, list(replaced)))
-            record_audit(cursor, "import", imported=len(fresh), replaced=list(replaced))
+            for trace_id, place in restored.items():
+                cursor.execute(
+                    "UPDATE trace SET part = ? WHERE trace_id = ?",
+                    [index[place].part if part is None else part, trace_id],
+                )
+            record_audit(
+                cursor,
+                "import",
+                imported=len(fresh),
+                replaced=list(replaced),
+                restored=list(restored),
+            )
     return ImportResult(
         imported=tuple(fresh),
         already_there=tuple(already),
         changed=tuple(changed),
         replaced=tuple(replaced),
+        restored=tuple(restored),
         labelled=frozenset(labelled & set(changed)),
         possible_duplicates=duplicates,
     )
@@ -400,6 +427,17 @@ def _known(cursor: Cursor, index: Sequence[IndexRow]) -> tuple[dict[str, str], d
     for trace_id, digest in stored:
         by_hash.setdefault(digest, trace_id)
     return {trace_id: digest for trace_id, digest in stored if trace_id in wanted}, by_hash
+
+
+def _without_text(store: Path, cursor: Cursor, trace_ids: list[str]) -> set[str]:
+    """Return which of the stored traces lack their text: its part is missing or was changed."""
+    found = cursor.execute(
+        "SELECT part, list(trace_id) FROM trace WHERE list_contains(?::VARCHAR[], trace_id) "
+        "GROUP BY part",
+        [trace_ids],
+    ).fetchall()
+    directory = parts_directory(store)
+    return {t for part, ids in found if not part_is_whole(directory / part) for t in ids}
 
 
 def _labelled(cursor: Cursor) -> set[str]:

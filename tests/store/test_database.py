@@ -12,20 +12,21 @@ import pytest
 
 from calibration.errors import InputError, StoreError, StoreLockedError, TaxonomyError
 from calibration.store import Store
-from calibration.store.database import Database, migrations
+from calibration.store.database import Database
+from calibration.store.schema import migrations
 from calibration.taxonomy import default_taxonomy, taxonomy_from_dict
 from tests.store.builders import ABANDONED, Desk, empty_store, make_desk, query
 
 
 def test_a_new_store_has_the_default_taxonomy_and_every_migration_once(tmp_path: Path) -> None:
-    assert [version for version, _, _ in migrations()] == list(range(1, len(migrations()) + 1))
+    assert [one.version for one in migrations()] == list(range(1, len(migrations()) + 1))
     path = tmp_path / "new" / "store.duckdb"
     for _ in range(2):
         with Store.open(path, create=True) as store:
             assert store.taxonomy() == default_taxonomy()
             assert query(store, "SELECT count(*) FROM taxonomy") == [(1,)]
             applied = query(store, "SELECT version, name FROM schema_migration ORDER BY version")
-        assert applied == [(version, name) for version, name, _ in migrations()]
+        assert applied == [(one.version, one.name) for one in migrations()]
 
 
 def test_a_store_of_a_newer_version_is_refused_with_a_sentence(tmp_path: Path) -> None:

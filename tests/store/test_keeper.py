@@ -16,6 +16,7 @@ from calibration.records import LabelDraft, Verdict, Workflow
 from calibration.store import Keeper, RemoteStore, Store, make_way, traces
 from calibration.store.store import (
     SILENT,
+    _write_request,
     inbox,
     is_attended,
     open_snapshot,
@@ -24,7 +25,7 @@ from calibration.store.store import (
 )
 from calibration.store.traces import parts_directory
 from calibration.taxonomy import default_taxonomy, taxonomy_from_dict
-from tests.store.builders import ABANDONED, make_trace, make_traces
+from tests.store.builders import ABANDONED, empty_store, make_trace, make_traces
 
 LOCKED = StoreLockedError("the app holds it")
 IDS = [trace.trace_id for trace in make_traces(30)]
@@ -176,7 +177,7 @@ def test_a_request_that_is_damaged_or_on_which_the_app_fails_is_answered_and_kep
     assert (refused / path.name).exists()
     far = remote(held)
 
-    def fail(call: str, arguments: object) -> None:
+    def fail(*_: object) -> None:
         raise ZeroDivisionError("a fault of ours")
 
     monkeypatch.setattr(keeper, "_carry_out", fail)
@@ -197,9 +198,9 @@ def test_a_long_request_keeps_the_app_alive_in_the_eyes_of_others(
     far = remote(held)
     carry_out = keeper._carry_out
 
-    def slowly(call: str, arguments: dict[str, Any]) -> Any:
+    def slowly(call: str, arguments: dict[str, Any], origin: str) -> Any:
         time.sleep(3.5)
-        return carry_out(call, arguments)
+        return carry_out(call, arguments, origin)
 
     monkeypatch.setattr(keeper, "_carry_out", slowly)
     keeper.start()
@@ -218,7 +219,7 @@ def test_a_part_that_is_nowhere_is_refused(held: Store) -> None:
     assert len(held.trace_frame()) == 10
 
 
-def test_an_app_that_falls_silent_leaves_the_request_for_later(held: Store) -> None:
+def test_a_command_that_gives_up_takes_its_request_back(held: Store) -> None:
     keeper = held.keeper()
     keeper.round()
     far = remote(held)
@@ -228,13 +229,42 @@ def test_an_app_that_falls_silent_leaves_the_request_for_later(held: Store) -> N
         os.utime(inbox(held.path) / "server", (past, past))
 
     far._waiting = fall_silent
-    with pytest.raises(StoreLockedError, match="taken in when the app runs again"):
+    with pytest.raises(StoreLockedError, match=r"Run the command again: .* not done twice"):
         far.add_reviewer("Mara")
     assert not is_attended(held.path)
     with pytest.raises(StoreLockedError, match="the app holds it"):
         remote(held)
     keeper.round()
-    assert [person.name for person in held.reviewers()] == ["Mara"]
+    assert held.reviewers() == []
+
+
+def left_by_a_command_that_was_killed(store: Path, name: str) -> Path:
+    """Return a request of which nobody waits for the answer."""
+    return _write_request(store, "add_reviewer", {"name": name})
+
+
+def test_a_request_that_was_left_is_carried_out_before_anything_newer(tmp_path: Path) -> None:
+    path = tmp_path / "store.duckdb"
+    empty_store(path).close()
+    _write_request(path, "set_workflow", {"workflow": Workflow(name="a", ceiling_usd=1.0)})
+    with Store.open(path) as store:
+        store.set_workflow(Workflow(name="a", ceiling_usd=2.0))
+    with Store.open(path) as store:
+        assert store.workflows()["a"].ceiling_usd == 2.0
+
+
+def test_a_request_past_its_deadline_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "store.duckdb"
+    empty_store(path).close()
+    monkeypatch.setattr("calibration.store.store.DEADLINE", -1.0)
+    request = left_by_a_command_that_was_killed(path, "Mara")
+    with Store.open(path) as store:
+        assert store.reviewers() == []
+    assert (inbox(path) / "refused" / request.name).exists()
+    reply = json.loads(request.with_name(request.name + ".reply.json").read_text("utf-8"))
+    assert "too long ago" in reply["message"]
 
 
 @pytest.mark.long

@@ -11,7 +11,8 @@ from calibration.records import ROLES, LabelDraft, Reviewer
 from calibration.store.store import Store
 
 # Of whoever holds the file, and not calls of a person.
-OF_THE_HOLDER = {"open", "open_to_read", "keeper", "close", "path", "acting_as", "of_session"}
+OF_THE_HOLDER = {"open", "open_to_read", "keeper", "close", "path", "acting_as", "by_way_of",
+                 "of_session"}  # fmt: skip
 
 CALLS = sorted(
     name
@@ -37,9 +38,11 @@ FOR_REVIEWERS = NOT_IN_ONES_NAME | {
 }  # fmt: skip
 
 FOR_ADMINS = {
-    "access", "add_reviewer", "make_first_admin", "person_of_session", "set_certificate_demand",
+    "access", "add_reviewer", "audit_trail", "make_first_admin", "person_of_session",
+    "set_certificate_demand",
     "set_identities", "set_passphrase", "set_role", "set_taxonomy", "sign_in_is_configured",
     "store_hash", "take_passphrase", "verify_sign_in", "wants_first_admin",
+    "write_backup",
 }  # fmt: skip
 
 ANN = Reviewer(reviewer_id="ann", name="Ann")

@@ -169,7 +169,7 @@ def test_a_part_that_is_missing_or_lacks_the_trace_is_named(store: Store) -> Non
     with pytest.raises(StoreError, match=second.trace_id):
         store.for_review([second.trace_id])
     kept.unlink()
-    with pytest.raises(StoreError, match=rf"{kept.name}: .* cannot be read; bring back"):
+    with pytest.raises(StoreError, match=rf"{kept.name}: .* cannot be read; import the files"):
         store.for_review([first.trace_id])
 
 
