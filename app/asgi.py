@@ -4,18 +4,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import click
 import streamlit as st
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.access.door import HEALTH, Door, opened_store
-from app.access.sign_in import ROUTES
+from app.access.door import HEALTH, Door, is_secure, opened_store
+from app.access.sign_in import ROUTES, announce_first_admin
 from app.session import close_stores, open_store, store_path
 from calibration.errors import CalibrationError, NotAllowedError
-from calibration.serving import lets_others_in, public_origin
+from calibration.serving import lets_others_in, public_origin, trouble_with_proxy
 from calibration.store import Store
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -25,7 +26,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "style-src 'self' 'unsafe-inline'",
         "img-src 'self' data: blob:",
         "font-src 'self' data:",
-        "connect-src 'self' ws: wss:",
+        "connect-src 'self'",  # its WebSocket too: same host and port
         "worker-src 'self' blob:",
         "frame-ancestors 'none'",
         "object-src 'none'",
@@ -39,7 +40,12 @@ HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     # With no referrer at all a browser does not say either which page sent a form.
     (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), microphone=(), geolocation=(), payment=(), usb=()"),
 )
+
+# A year, as browsers ask for; the other names of the domain are not ours to decide on.
+ONLY_HTTPS = (b"strict-transport-security", b"max-age=31536000")
 
 
 class SecurityHeaders:
@@ -57,7 +63,8 @@ class SecurityHeaders:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *HEADERS]
+                more = (*HEADERS, ONLY_HTTPS) if is_secure(HTTPConnection(scope)) else HEADERS
+                message["headers"] = [*message["headers"], *more]
             await send(message)
 
         await self.app(scope, receive, send_with_headers)
@@ -77,14 +84,18 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
     NotAllowedError
         If the server listens beyond this machine before sign-in is configured.
     InputError
-        If the public origin is none.
+        If the public origin is none, or the trusted proxies are no addresses.
     """
     path = store_path()
     if path.exists():
         with suppress(CalibrationError):  # the page says what is wrong, and tries again
             open_store(path)
     try:
-        refuse_strangers(st.get_option("server.address"), opened_store())
+        address, store = st.get_option("server.address"), opened_store()
+        refuse_strangers(address, store)
+        for line in trouble_with_proxy(address):
+            click.echo(f"asr-calibration: {line}", err=True)
+        announce_first_admin(store)
         yield
     finally:
         close_stores()

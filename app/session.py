@@ -11,6 +11,7 @@ import streamlit as st
 
 from calibration.errors import CalibrationError, StoreLockedError
 from calibration.records import Reviewer
+from calibration.serving import public_origin
 from calibration.store import Keeper, Store, ranks
 from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import ReferenceSet
@@ -47,6 +48,12 @@ def open_store(path: Path) -> Store:
             keeper.start()
             _opened[path] = store, keeper
         return _opened[path][0]
+
+
+def cookie() -> str:
+    """Return the name of the session's cookie: with HTTPS one that no other host or port sets."""
+    public = public_origin()
+    return f"__Host-{COOKIE}" if public is not None and public.scheme == "https" else COOKIE
 
 
 def create_store() -> Store:
@@ -123,7 +130,7 @@ def _as_whoever_is_here(store: Store) -> Store:
 
 
 def _token() -> str:
-    return st.context.cookies.get(COOKIE, "")
+    return st.context.cookies.get(cookie(), "")
 
 
 def _ask_to_sign_in(store: Store) -> None:

@@ -1,5 +1,6 @@
 """How people reach the app: the origin of its pages, and the settings that name it."""
 
+import ipaddress
 import os
 from functools import lru_cache
 from typing import NamedTuple, Self
@@ -9,6 +10,9 @@ from calibration.errors import InputError
 from calibration.store import is_loopback
 
 PUBLIC_ORIGIN = "ASR_PUBLIC_ORIGIN"
+
+# The server below reads this one: proxies whose word for the address of a visitor is taken.
+TRUSTED_PROXIES = "FORWARDED_ALLOW_IPS"
 PORTS = {"http": 80, "https": 443}
 
 
@@ -87,3 +91,51 @@ def lets_others_in(address: str | None, public: WebOrigin | None) -> str | None:
     if public is not None and not is_loopback(public.host):
         return f"public origin {public}"
     return None
+
+
+def check_proxies(text: str) -> None:
+    """Refuse a list of proxies that trusts everybody or holds what is no address.
+
+    Raises
+    ------
+    InputError
+        If a part between commas is no IP address or network.
+    """
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        try:
+            network = ipaddress.ip_network(part)
+        except ValueError as error:
+            raise InputError(
+                f"a trusted proxy must be an IP address or network such as 10.0.0.5 or 10.0.0.0/24 "
+                f"({TRUSTED_PROXIES}), got {part!r}"
+            ) from error
+        if not network.prefixlen:
+            raise InputError(f"{part} trusts the address that any visitor claims; name the proxy")
+
+
+def trouble_with_proxy(address: str | None) -> list[str]:
+    """Return what is wrong with the way that other machines reach the app; nothing if all is well.
+
+    Raises
+    ------
+    InputError
+        If a setting cannot be read.
+    """
+    public, proxies = public_origin(), os.environ.get(TRUSTED_PROXIES, "").strip()
+    check_proxies(proxies)
+    if lets_others_in(address, public) is None:
+        return []
+    if public is None:
+        return [
+            "passphrases and labels cross the network in plain text: put a proxy with HTTPS before "
+            "the app and name its address with --public-origin"
+        ]
+    found = []
+    if public.scheme == "http" and not is_loopback(public.host):
+        found.append(f"passphrases and labels reach {public} in plain text: use HTTPS")
+    if not is_loopback(address) and not proxies:
+        found.append(
+            "every visitor has the address of the proxy, so that one who guesses passphrases makes "
+            "all others wait: name it with --trusted-proxy, unless it runs on this machine"
+        )
+    return found

@@ -114,7 +114,7 @@ def _entry(visit: HTTPConnection) -> Entry:
             return "in"
         if path.startswith(STATIC) and visit.scope["method"] in ("GET", "HEAD"):
             return "in"
-    token = visit.cookies.get(session.COOKIE)
+    token = visit.cookies.get(session.cookie())
     if token and store.person_of_session(token) is not None:
         return "in"
     if visit.scope["type"] == "http" and visit.scope["method"] in ("GET", "HEAD"):
@@ -140,6 +140,13 @@ def opened_store() -> Store | None:
         return session.open_store(path)
     except CalibrationError:
         return None
+
+
+def is_secure(visit: HTTPConnection) -> bool:
+    """Return whether the visitor's browser speaks HTTPS, to this server or to its proxy."""
+    public = public_origin()
+    scheme = visit.scope["scheme"] if public is None else public.scheme
+    return scheme in ("https", "wss")
 
 
 def is_local(visit: HTTPConnection) -> bool:

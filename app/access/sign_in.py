@@ -1,9 +1,15 @@
-"""Signing in and out, the first admin, and changing one's passphrase: plain forms."""
+"""Signing in and out, the first admin, and changing one's passphrase: plain forms.
 
+The first admin needs a token that only whoever runs the server reads: a proxy that adds no header
+makes a visitor from anywhere look like one of this machine.
+"""
+
+import secrets
 from collections.abc import Callable
 from typing import TypeAlias
 from urllib.parse import parse_qs
 
+import click
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -11,7 +17,7 @@ from starlette.routing import Route
 
 from app import session
 from app.access import pages as html
-from app.access.door import SIGN_IN, SIGN_OUT, is_local, opened_store
+from app.access.door import SIGN_IN, SIGN_OUT, is_local, is_secure, opened_store
 from calibration.errors import CalibrationError, SignInError
 from calibration.records import Reviewer
 from calibration.store import Store
@@ -20,6 +26,7 @@ PASSPHRASE = "/passphrase"
 MOST_BYTES = 8_192
 KEPT_S = 7 * 24 * 3600
 UNKEPT = {"cache-control": "no-store"}
+OTHER_TOKEN = "That is not the token that the server printed when it was started."
 DIFFERENT = "The two passphrases are not the same."
 LOST = "No passphrase, or forgotten? An admin makes a new one on the People page."
 Fields: TypeAlias = dict[str, str]
@@ -47,11 +54,13 @@ async def sign_out(request: Request) -> Response:
     sent = await _sent(request)
     if isinstance(sent, Response):
         return sent
-    store, token = await run_in_threadpool(opened_store), request.cookies.get(session.COOKIE)
+    store, token = await run_in_threadpool(opened_store), request.cookies.get(session.cookie())
     if store is not None and token:
         await run_in_threadpool(store.end_session, token)
     answer = RedirectResponse(SIGN_IN, 303, headers=UNKEPT)
-    answer.delete_cookie(session.COOKIE, path="/", httponly=True, samesite="strict")
+    answer.delete_cookie(
+        session.cookie(), path="/", httponly=True, samesite="strict", secure=is_secure(request)
+    )
     return answer
 
 
@@ -98,13 +107,16 @@ def _known_person(store: Store, request: Request, sent: Fields) -> Response:
 
 def _first_admin(store: Store, request: Request, sent: Fields) -> Response:
     to, name = _next(sent.get("next")), sent.get("name", "")
-    if not is_local(request) or sent.get("new") != sent.get("again"):
-        return _form(store, request, to, DIFFERENT, name)
+    typed = sent.get("token", "").strip().encode()
+    if not is_local(request) or not secrets.compare_digest(typed, _token.encode()):
+        return _form(store, request, to, OTHER_TOKEN, name)
+    if sent.get("new") != sent.get("again"):
+        return _form(store, request, to, DIFFERENT, name, _token)
     return _let_in(
         request,
         to,
         lambda: store.make_first_admin(name, sent.get("new", "")),
-        lambda trouble, _: _form(store, request, to, trouble, name),
+        lambda trouble, _: _form(store, request, to, trouble, name, _token),
     )
 
 
@@ -127,16 +139,38 @@ def _let_in(
         return again(_sentence(str(error)), "")
     answer = RedirectResponse(to, 303, headers=UNKEPT)
     answer.set_cookie(
-        session.COOKIE, token, max_age=KEPT_S, path="/", httponly=True, samesite="strict",
-        secure=request.url.scheme == "https",
+        session.cookie(), token, max_age=KEPT_S, path="/", httponly=True, samesite="strict",
+        secure=is_secure(request),
     )  # fmt: skip
     return answer
+
+
+# The first admin
+
+_token = secrets.token_urlsafe(24)
+_announced = False
+
+
+def announce_first_admin(store: Store | None) -> None:
+    """Print once, to the terminal or log of the server, how the first admin signs in."""
+    global _announced
+    if _announced or (store is not None and not store.wants_first_admin()):
+        return
+    _announced = True
+    click.echo(
+        "asr-calibration: nobody can sign in yet. On this machine, open "
+        f"{SIGN_IN}?token={_token} at the address above to become the admin; the token is good "
+        "until there is one.",
+        err=True,
+    )
 
 
 # Pages
 
 
-def _form(store: Store, request: Request, to: str, trouble: str = "", name: str = "") -> Response:
+def _form(
+    store: Store, request: Request, to: str, trouble: str = "", name: str = "", token: str = ""
+) -> Response:
     who = html.Field("name", "Name", "username", kind="text", value=name[:80])
     if not store.wants_first_admin():
         parts = [
@@ -156,6 +190,11 @@ def _form(store: Store, request: Request, to: str, trouble: str = "", name: str 
             html.command(session.command('passphrase "NAME"')),
             status=403,
         )
+    announce_first_admin(store)
+    read = html.Field(
+        "token", "Token, printed where the server was started", "off", kind="text",
+        value=token or request.query_params.get("token", "")[:80],
+    )  # fmt: skip
     return _page(
         "Make the first admin",
         html.notice(
@@ -163,9 +202,9 @@ def _form(store: Store, request: Request, to: str, trouble: str = "", name: str 
             "page. For a demo in which everybody picks a name:"
         ),
         html.command(session.command("identities open")),
-        html.form(SIGN_IN, "Make me the admin", (who, html.NEW, html.AGAIN),
+        html.form(SIGN_IN, "Make me the admin", (read, who, html.NEW, html.AGAIN),
                   kept={"next": to, "form": "first"}, trouble=trouble),
-        status=422 if trouble else 200,
+        status=200 if not trouble else 422 if token else 403,
     )  # fmt: skip
 
 
@@ -226,7 +265,7 @@ def _next(asked: str | None) -> str:
 
 
 def _person(store: Store, request: Request) -> Reviewer | None:
-    token = request.cookies.get(session.COOKIE)
+    token = request.cookies.get(session.cookie())
     return store.person_of_session(token) if token else None
 
 

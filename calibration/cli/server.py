@@ -22,7 +22,13 @@ from calibration.errors import InputError
 from calibration.reporting import to_json
 from calibration.reporting.document import text_lines
 from calibration.reporting.sections import success_rate
-from calibration.serving import PUBLIC_ORIGIN, lets_others_in, parsed_public_origin
+from calibration.serving import (
+    PUBLIC_ORIGIN,
+    TRUSTED_PROXIES,
+    check_proxies,
+    lets_others_in,
+    parsed_public_origin,
+)
 from calibration.store import Store
 
 NO_SIGN_IN = (
@@ -42,13 +48,25 @@ PORT = click.IntRange(1, 65535)
     help="Where a proxy shows the app to people, e.g. https://asr.example.org; pages of any other "
     "origin are refused.",
 )
-def serve(path: Path, port: int, host: str, public_origin: str | None) -> None:
+@click.option(
+    "--trusted-proxy",
+    "proxies",
+    multiple=True,
+    help="Address or network of a proxy whose X-Forwarded-For and X-Forwarded-Proto are believed; "
+    "default: this machine (or FORWARDED_ALLOW_IPS).",
+)
+def serve(
+    path: Path, port: int, host: str, public_origin: str | None, proxies: tuple[str, ...]
+) -> None:
     """Open the app on a store.
 
     \b
     asr serve --store asr.duckdb
     asr serve --public-origin https://asr.example.org
     """
+    if proxies:
+        check_proxies(",".join(proxies))
+        os.environ[TRUSTED_PROXIES] = ",".join(proxies)
     _serve(path, port, host, public_origin)
 
 

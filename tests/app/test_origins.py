@@ -2,18 +2,27 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from starlette.requests import HTTPConnection
 from starlette.types import Message, Scope
 from streamlit.web.server.starlette import starlette_websocket
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from app import asgi, session
 from app.access.door import page_of
 from calibration.errors import InputError, NotAllowedError
-from calibration.serving import PUBLIC_ORIGIN, WebOrigin, parsed_public_origin
+from calibration.serving import (
+    PUBLIC_ORIGIN,
+    TRUSTED_PROXIES,
+    WebOrigin,
+    check_proxies,
+    parsed_public_origin,
+    trouble_with_proxy,
+)
 from calibration.store import Store, sign_in
+from tests.app import test_sign_in
 from tests.app.test_sign_in import GOOD, SECRET, ask, sign
 from tests.stores import hashing_quickly
 
@@ -123,7 +132,7 @@ def test_streamlit_never_asks_the_address_service(
             "type": "websocket", "path": SOCKET, "raw_path": SOCKET.encode(), "scheme": "ws",
             "query_string": b"", "root_path": "", "http_version": "1.1", "subprotocols": [],
             "headers": [(b"host", host.encode()), (b"origin", origin.encode()),
-                        (b"cookie", f"{session.COOKIE}={token}".encode())],
+                        (b"cookie", f"{session.cookie()}={token}".encode())],
             "client": ("127.0.0.1", 5), "server": ("localhost", 8501),
         }  # fmt: skip
 
@@ -168,3 +177,74 @@ def test_a_public_origin_lets_others_in(token: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv(PUBLIC_ORIGIN, "http://localhost:9000")
     asgi.refuse_strangers("127.0.0.1", None)
     assert str(WebOrigin("http", "::1", 80)) == "http://[::1]"
+
+
+def test_with_https_the_cookie_and_the_headers_are_for_https(
+    token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = ask("GET", "/sign-in")
+    assert "strict-transport-security" not in plain.headers
+    assert plain.headers["cross-origin-opener-policy"] == "same-origin"
+    assert "camera=()" in plain.headers["permissions-policy"]
+    assert "connect-src 'self';" in plain.headers["content-security-policy"]
+    assert (
+        "max-age=31536000" in ask("GET", "/x", scheme="https").headers["strict-transport-security"]
+    )
+    monkeypatch.setenv(PUBLIC_ORIGIN, PUBLIC)
+    answer = sign(origin=PUBLIC, host="127.0.0.1:8501")
+    name, _, rest = answer.headers["set-cookie"].partition("=")
+    flags = {part.strip().lower() for part in rest.split(";")[1:]}
+    assert name == "__Host-asr_session"
+    assert {"secure", "path=/", "httponly", "samesite=strict"} <= flags
+    assert not any(flag.startswith("domain") for flag in flags)
+    assert "strict-transport-security" in answer.headers
+    # A cookie of the plain name, which any port or host of the domain may set, is not looked at.
+    held = rest.partition(";")[0]
+    for sent, status in (("asr_session", 403), ("__Host-asr_session", 101)):
+        answer = ask("GET", SOCKET, kind="websocket", origin=PUBLIC, cookie=f"{sent}={held}")
+        assert (sent, answer.status) == (sent, status)
+
+
+@pytest.mark.parametrize("text", ["*", "proxy", "10.0.0.5/x", "10.0.0.5/8", "0.0.0.0/0", "::/0"])
+def test_trusted_proxies_are_addresses(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError):
+        check_proxies(f"10.0.0.5, {text}")
+    monkeypatch.setenv(TRUSTED_PROXIES, text)
+    with pytest.raises(InputError):
+        trouble_with_proxy("127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("address", "public", "proxies", "trouble"),
+    [
+        ("127.0.0.1", "", "", []),
+        ("127.0.0.1", PUBLIC, "", []),
+        ("0.0.0.0", PUBLIC, "10.0.0.0/24,::1", []),
+        ("0.0.0.0", "", "", ["put a proxy with HTTPS before"]),
+        ("0.0.0.0", PUBLIC, "", ["name it with --trusted-proxy"]),
+        ("127.0.0.1", "http://asr.example.org", "", ["in plain text: use HTTPS"]),
+    ],
+)
+def test_the_start_names_what_is_wrong_with_the_proxy(
+    address: str, public: str, proxies: str, trouble: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PUBLIC_ORIGIN, public)
+    monkeypatch.setenv(TRUSTED_PROXIES, proxies)
+    found = trouble_with_proxy(address)
+    assert len(found) == len(trouble)
+    assert all(words in line for words, line in zip(trouble, found, strict=True))
+
+
+def test_behind_a_trusted_proxy_every_visitor_has_waits_of_their_own(
+    token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxied: Any = ProxyHeadersMiddleware(cast("Any", test_sign_in.APP), "10.0.0.0/24")
+    monkeypatch.setattr(test_sign_in, "APP", proxied)
+
+    def visit(address: str, passphrase: str = "wrong wrong wrong") -> int:
+        return sign(passphrase=passphrase, client="10.0.0.5", x_forwarded_for=address).status
+
+    assert [visit("192.0.2.7") for _ in range(6)][-1] == 429
+    assert visit("192.0.2.8", GOOD) == 303
+    assert visit("192.0.2.7, 192.0.2.8", GOOD) == 303  # what a visitor adds comes first
+    assert visit("192.0.2.8, 192.0.2.7", GOOD) == 429

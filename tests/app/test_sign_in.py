@@ -16,6 +16,7 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from app import asgi, session
+from app.access import sign_in as forms
 from app.access.door import HEALTH, Door
 from app.access.sign_in import ROUTES
 from calibration.errors import NotAllowedError
@@ -80,7 +81,9 @@ def ask(
     path, _, query = path.partition("?")
     headers = {"host": host, "content-type": "application/x-www-form-urlencoded"}
     headers |= {"origin": origin} if origin else {}
-    headers |= {"cookie": f"{session.COOKIE}={cookie}"} if cookie else {}
+    headers |= (
+        {"cookie": cookie if "=" in cookie else f"{session.cookie()}={cookie}"} if cookie else {}
+    )
     headers |= {name.replace("_", "-"): value for name, value in more.items()}
     scope: dict[str, Any] = {
         "type": kind, "method": method, "path": path, "raw_path": path.encode(), "scheme": scheme,
@@ -276,12 +279,14 @@ def test_ones_own_passphrase_is_changed(team: Store) -> None:
 
 # The first admin
 
-FIRST = {"form": "first", "name": "Ada", "new": GOOD, "again": GOOD}
+FIRST = {"form": "first", "name": "Ada", "new": GOOD, "again": GOOD, "token": forms._token}
 
 
 def test_the_first_visitor_of_this_machine_becomes_the_admin_and_no_second(served: Store) -> None:
     assert "Make the first admin" in ask("GET", "/sign-in").body
-    assert "not the same" in ask("POST", "/sign-in", FIRST | {"again": OTHER}).body
+    again = ask("POST", "/sign-in", FIRST | {"again": OTHER}).body
+    assert "not the same" in again
+    assert forms._token in again  # shown once, it need not be looked up again
     assert "12 to 200" in ask("POST", "/sign-in", FIRST | {"new": "x", "again": "x"}).body
     made = ask("POST", "/sign-in", FIRST)
     person = served.person_of_session(made.cookie)
@@ -291,6 +296,28 @@ def test_the_first_visitor_of_this_machine_becomes_the_admin_and_no_second(serve
     assert "has its admins already" in second.body
     assert "set-cookie" not in second.headers
     assert [p.name for p in served.reviewers()] == ["Ada"]
+
+
+def test_the_first_admin_has_read_what_the_server_printed(
+    served: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(forms, "_announced", False)
+    # A proxy that adds no header makes everybody a visitor of this machine.
+    for token in ("", "x", f"{forms._token}x", forms._token[:-1], "\N{SNOWMAN}"):
+        answer = ask("POST", "/sign-in", FIRST | {"token": token})
+        assert (token, answer.status, "set-cookie" in answer.headers) == (token, 403, False)
+        assert "not the token that the server printed" in answer.body
+        assert forms._token not in answer.body
+    assert "set-cookie" not in ask("POST", "/sign-in", {**FIRST, "token": ""}).headers
+    assert served.reviewers() == []
+    printed = capsys.readouterr().err
+    assert printed.count(forms._token) == 1  # once, however often the form is shown
+    link = next(word for word in printed.split() if word.startswith("/sign-in?token="))
+    assert f'value="{forms._token}"' in ask("GET", link).body
+    assert ask("POST", "/sign-in", FIRST).status == 303
+    monkeypatch.setattr(forms, "_announced", False)
+    forms.announce_first_admin(served)
+    assert capsys.readouterr().err == ""
 
 
 def test_nobody_else_becomes_the_first_admin(served: Store) -> None:
@@ -310,6 +337,8 @@ def test_where_identities_are_open_only_this_machine_is_let_in(served: Store) ->
     elsewhere: tuple[dict[str, Any], ...] = (
         {"client": "192.0.2.7"}, {"client": None}, {"host": "evil.test:8501"}, {"host": ""},
         {"client": "192.0.2.7", "host": "192.0.2.1:8501"}, {"host": "localhost.evil.test"},
+        {"forwarded": "for=127.0.0.1"}, {"x_forwarded_for": "127.0.0.1"}, {"x_real_ip": "::1"},
+        {"x_forwarded_proto": "https"}, {"x_forwarded_host": "localhost"}, {"via": "1.1 proxy"},
     )  # fmt: skip
     for visit in elsewhere:
         for path in ("/", "/_stcore/health", "/static/x", "/sign-in", "/media/x"):
