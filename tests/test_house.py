@@ -4,6 +4,7 @@ import ast
 import json
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -171,3 +172,8 @@ def test_each_package_names_its_modules_in_its_docstring() -> None:
         if path.parent.name != "calibration":
             missing += [f"{path.parent}: {name}" for name in named if f"`{name}`" not in about]
     assert not missing
+
+
+def test_the_distribution_holds_every_package() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
+    assert listed["packages"] == sorted(n for n, path in modules().items() if is_package(path))
