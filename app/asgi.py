@@ -14,6 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.access.door import HEALTH, Door, is_secure, opened_store
 from app.access.sign_in import ROUTES, announce_first_admin
+from app.access.sockets import limit_server
+from app.access.uploads import Uploads
 from app.session import close_stores, open_store, store_path
 from calibration.errors import CalibrationError, NotAllowedError
 from calibration.serving import lets_others_in, public_origin, trouble_with_proxy
@@ -96,6 +98,7 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
         for line in trouble_with_proxy(address):
             click.echo(f"asr-calibration: {line}", err=True)
         announce_first_admin(store)
+        limit_server()
         yield
     finally:
         close_stores()
@@ -123,5 +126,5 @@ app = st.App(
     Path(__file__).with_name("main.py"),
     lifespan=lifespan,
     routes=[Route(HEALTH, healthz), *ROUTES],
-    middleware=[Middleware(SecurityHeaders), Middleware(Door)],
+    middleware=[Middleware(SecurityHeaders), Middleware(Door), Middleware(Uploads)],
 )
