@@ -7,12 +7,11 @@ from pathlib import Path
 import click
 import streamlit as st
 from starlette.middleware import Middleware
-from starlette.requests import HTTPConnection, Request
-from starlette.responses import PlainTextResponse
-from starlette.routing import Route
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.access.door import HEALTH, Door, is_secure, opened_store
+from app.access import health
+from app.access.door import Door, is_secure, opened_store
 from app.access.sign_in import ROUTES, announce_first_admin
 from app.access.sockets import limit_server
 from app.access.uploads import Uploads
@@ -72,11 +71,6 @@ class SecurityHeaders:
         await self.app(scope, receive, send_with_headers)
 
 
-async def healthz(_request: Request) -> PlainTextResponse:
-    """Answer ok while the server runs; Streamlit answers 200 on any unknown path."""
-    return PlainTextResponse("ok")
-
-
 @asynccontextmanager
 async def lifespan(_app: st.App) -> AsyncIterator[None]:
     """Hold the store from the start, so that a second server is refused, and let it go.
@@ -99,6 +93,8 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
             click.echo(f"asr-calibration: {line}", err=True)
         announce_first_admin(store)
         limit_server()
+        health.set_up_log()
+        health.is_in_place(store)
         yield
     finally:
         close_stores()
@@ -125,6 +121,11 @@ def refuse_strangers(address: str | None, store: Store | None) -> None:
 app = st.App(
     Path(__file__).with_name("main.py"),
     lifespan=lifespan,
-    routes=[Route(HEALTH, healthz), *ROUTES],
-    middleware=[Middleware(SecurityHeaders), Middleware(Door), Middleware(Uploads)],
+    routes=[*health.ROUTES, *ROUTES],
+    middleware=[
+        Middleware(SecurityHeaders),
+        Middleware(health.Watch),
+        Middleware(Door),
+        Middleware(Uploads),
+    ],
 )

@@ -23,7 +23,8 @@ from calibration.errors import CalibrationError
 from calibration.serving import WebOrigin, public_origin
 from calibration.store import Store, is_loopback
 
-HEALTH, SIGN_IN, SIGN_OUT = "/healthz", "/sign-in", "/sign-out"
+HEALTH, READY, METRICS = WATCHED = "/healthz", "/readyz", "/metrics"
+SIGN_IN, SIGN_OUT = "/sign-in", "/sign-out"
 STATIC = ("/static/", "/favicon.png", "/manifest.json")
 
 # What is no page: asked for without a session, it is refused and not sent to the form.
@@ -101,7 +102,9 @@ def _as_of(page: WebOrigin, scope: Scope) -> Scope:
 
 
 def _is_harmless(scope: Scope) -> bool:
-    return bool(scope["type"] == "http" and scope["path"] == HEALTH)
+    return bool(
+        scope["type"] == "http" and scope["path"] in WATCHED and scope["method"] in HARMLESS
+    )
 
 
 def _entry(visit: HTTPConnection) -> Entry:

@@ -55,8 +55,21 @@ PORT = click.IntRange(1, 65535)
     help="Address or network of a proxy whose X-Forwarded-For and X-Forwarded-Proto are believed; "
     "default: this machine (or FORWARDED_ALLOW_IPS).",
 )
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    envvar="ASR_LOG_FORMAT",
+    default="text",
+    show_default=True,
+    help="Lines of the log: for people, or JSON.",
+)
 def serve(
-    path: Path, port: int, host: str, public_origin: str | None, proxies: tuple[str, ...]
+    path: Path,
+    port: int,
+    host: str,
+    public_origin: str | None,
+    proxies: tuple[str, ...],
+    log_format: str,
 ) -> None:
     """Open the app on a store.
 
@@ -67,6 +80,7 @@ def serve(
     if proxies:
         check_proxies(",".join(proxies))
         os.environ[TRUSTED_PROXIES] = ",".join(proxies)
+    os.environ["ASR_LOG_FORMAT"] = log_format
     _serve(path, port, host, public_origin)
 
 

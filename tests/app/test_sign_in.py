@@ -16,6 +16,7 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from app import asgi, session
+from app.access import health
 from app.access import sign_in as forms
 from app.access.door import HEALTH, Door
 from app.access.sign_in import ROUTES
@@ -39,7 +40,7 @@ async def stream(socket: WebSocket) -> None:
 
 APP = Starlette(
     routes=[
-        Route(HEALTH, asgi.healthz),
+        Route(HEALTH, health.healthz),
         *ROUTES,
         WebSocketRoute("/{path:path}", stream),
         Mount("/", Route("/{path:path}", inside, methods=["GET", "POST", "PUT", "DELETE"])),
