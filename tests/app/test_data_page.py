@@ -6,6 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import session
+from app.views.data import imports
 from calibration.analyses.sampling.draw import traces_csv
 from calibration.records import LabelDraft, Verdict
 from calibration.store import Store, TraceFilter
@@ -211,3 +212,21 @@ def test_classes_and_verdicts_shown_to_a_lead_are_noted(filled: Path, open_app: 
     traces_csv(store, TraceFilter(judge="j"), for_leads=True, seen_by="lea")
     seen = store.exposure_frame()[["reviewer_id", "trace_id", "what"]].to_numpy().tolist()
     assert seen == [["lea", labelled, "labels"], ["lea", judged, "verdicts"]]
+
+
+def test_where_people_sign_in_files_of_the_server_are_of_one_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store_file: Path
+) -> None:
+    runs, store = tmp_path / "runs", Store.open(store_file, create=True)
+    runs.mkdir()
+    (runs / "out").symlink_to("/etc")
+    assert imports._outside(store, "/etc/passwd") == ""
+    store.set_identities("passphrase")
+    assert imports._outside(store, "") == ""
+    assert "ASR_IMPORT_FOLDER" in imports._outside(store, str(runs))
+    monkeypatch.setenv(imports.IMPORT_FOLDER, str(runs))
+    for path in (runs, runs / "a" / "b.jsonl"):
+        assert imports._outside(store, str(path)) == ""
+    for outside in ("/etc/passwd", f"{runs}/../x", f"{runs}2", f"{runs}/out/passwd", "~"):
+        assert f"read from {runs} only" in imports._outside(store, outside)
+    store.close()

@@ -1,5 +1,6 @@
 """Bringing files in on the Data page: read, look, say what they are, import, see what became."""
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from app import session
 from calibration.analyses.imports import (
     FileRead,
     FilesRead,
@@ -31,6 +33,7 @@ WORK, UPLOAD, PATH, ZONE, ALL = (
 )  # fmt: skip
 
 CHANGED = "import_changed"
+IMPORT_FOLDER = "ASR_IMPORT_FOLDER"
 
 # More rows or names than a person can look through are for the file and the mapping file.
 MOST_ROWS, MOST_WORKFLOWS = 1000, 30
@@ -61,7 +64,9 @@ def show(store: Store) -> None:
         "Read the files", key="import_read", disabled=not (uploads or path),
         type="secondary" if work.read is not None and work.asked == asked else "primary",
     )  # fmt: skip
-    if read:
+    if read and (trouble := _outside(store, path)):
+        work.report, work.read, work.trouble, work.asked = None, None, trouble, asked
+    elif read:
         _read(work, uploads, asked)
     if work.trouble:
         st.subheader("Nothing was read", anchor=False)
@@ -95,6 +100,20 @@ def _sources() -> tuple[list[Any], str]:
         "Workflow of every run", key=ALL, placeholder="as the files say", max_chars=MAX_NAME
     )
     return list(uploads or ()), _typed(PATH)
+
+
+def _outside(store: Store, path: str) -> str:
+    """Return why a path of the server is not read; where people sign in, one folder is theirs."""
+    if not path or not session.signs_in(store):
+        return ""
+    folder = os.environ.get(IMPORT_FOLDER, "")
+    if not folder:
+        return (
+            f"No folder of the server is open to imports: start it with {IMPORT_FOLDER}=/data/runs."
+        )
+    if Path(path).expanduser().resolve().is_relative_to(Path(folder).resolve()):
+        return ""
+    return f"Imports on the server are read from {folder} only."
 
 
 def _typed(key: str) -> str:
