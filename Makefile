@@ -8,7 +8,7 @@ PORT ?= 8501
 # Compiled once and kept: a run of the tests starts a hundred processes.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: install dev engines run test test-long snapshots check fuzz simulate bench bench-agreement bench-calibration bench-asr screens lock clean
+.PHONY: install dev engines run test test-long snapshots check fuzz faults simulate bench bench-agreement bench-calibration bench-asr screens lock clean
 
 install: $(VENV)/.installed
 
@@ -72,6 +72,11 @@ fuzz: dev
 simulate: dev
 	rm -f docs/methods/coverage.md
 	ASR_SIMULATION_TABLE=docs/methods/coverage.md $(BIN)/python -m pytest -q -m slow tests/simulation
+
+# Every operation of a store under every fault, five times: writes docs/faults.md; about ten minutes.
+faults: dev
+	{ echo "# Faults"; echo; date -u +%F; echo; $(BIN)/python -m tests.store.faults 5; } > docs/faults.md
+	cat docs/faults.md
 
 # The desk in a browser, twenty reviewers, 25 kills: adds to docs/benchmarks/labelling.md. Wants a
 # quiet machine for about ten minutes.

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import duckdb
+
 from calibration.errors import InputError, StoreError, StoreLockedError
 from calibration.store.database import Database, connect
 from calibration.store.files import (
@@ -73,10 +75,10 @@ def write_backup(db: Database, folder: Path, *, keep: int | None = None) -> Back
             except BaseException:
                 shutil.rmtree(work, ignore_errors=True)
                 raise
-    except OSError as error:
+    except (OSError, duckdb.Error) as error:
+        where = getattr(error, "filename", None) or folder
         raise InputError(
-            f"{error.filename or folder}: the backup was not written ({error.strerror}); "
-            "nothing of it is left"
+            f"{where}: the backup was not written ({_why(error)}); nothing of it is left"
         ) from error
     removed = () if keep is None else tuple(_rotate(folder, manifest["store_id"], keep))
     return _described(folder / name, manifest, removed)
@@ -143,6 +145,16 @@ def restore_backup(backup: Path, store: Path, *, replace: bool = False) -> Path 
             f"{before[0]}: is there already; --replace puts it aside and restores the backup"
         )
     _check_free(store)
+    try:
+        return _put_back(backup, store, before)
+    except OSError as error:
+        raise StoreError(
+            f"{error.filename or store}: the backup was not restored ({error.strerror})"
+        ) from error
+
+
+def _put_back(backup: Path, store: Path, before: list[Path]) -> Path | None:
+    """Copy a backup beside a store, then put the store aside and the copy in its place."""
     store.parent.mkdir(parents=True, exist_ok=True)
     with owner_only():
         work = private_folder(store.with_name(f".{store.stem}.restore-{uuid4().hex[:8]}"))
@@ -194,9 +206,14 @@ def upgrade(path: Path, *, backup: Path | None = None) -> tuple[int, int, Path |
                     check_schema(path, cursor)
                     cursor.commit()
                 except BaseException:
-                    cursor.rollback()
+                    with suppress(duckdb.Error):
+                        cursor.rollback()
                     raise
             return before, newest, kept.folder
+        except duckdb.Error as error:
+            raise StoreError(
+                f"{path}: was not upgraded and is as it was ({_why(error)})"
+            ) from error
         finally:
             connection.close()
 
@@ -319,6 +336,11 @@ def _described(folder: Path, manifest: dict[str, Any], removed: tuple[Path, ...]
         n_bytes=sum(sizes),
         removed=removed,
     )
+
+
+def _why(error: Exception) -> str:
+    """Return the reason in an error of the system or of DuckDB."""
+    return getattr(error, "strerror", None) or str(error).splitlines()[0]
 
 
 def _is_inside(backup: Path, name: str) -> bool:

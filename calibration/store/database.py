@@ -5,6 +5,7 @@ answers. Writes take one in-process lock, in explicit transactions.
 """
 
 import json
+import os
 import re
 import threading
 from collections import Counter
@@ -156,7 +157,10 @@ class Database:
             try:
                 yield cursor
             except duckdb.Error as error:
-                raise StoreError(f"{self.path}: cannot be read ({_first_line(error)})") from error
+                mend = _mend(self.path) if _is_damage(error) else ""
+                raise StoreError(
+                    f"{self.path}: cannot be read ({_first_line(error)}){mend}"
+                ) from error
 
     @contextmanager
     def write(self) -> Iterator[Cursor]:
@@ -247,7 +251,12 @@ def commits_path(store: Path) -> Path:
 def _note_commits(store: Path, store_id: object, commits: int) -> None:
     """Write down the number of the last change; a label is kept even if that fails."""
     with suppress(OSError):
-        commits_path(store).write_text(f"{store_id} {commits}\n", encoding="ascii")
+        # One write of a fixed length, never an empty file: the process may end at any moment.
+        handle = os.open(commits_path(store), os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            os.write(handle, f"{store_id} {commits:020d}\n".encode("ascii"))
+        finally:
+            os.close(handle)
 
 
 def missing_commits(path: Path, cursor: Cursor) -> int:
@@ -298,15 +307,36 @@ def connect(path: Path, *, read_only: bool = False) -> Cursor:
             raise StoreLockedError(
                 f"{path}: another process{who} holds the store, probably the app; stop it first"
             ) from error
-        raise StoreError(f"{path}: cannot be opened as a store ({_first_line(error)})") from error
+        mend = _mend(path) if _is_damage(error) else ""
+        raise StoreError(
+            f"{path}: cannot be opened as a store ({_first_line(error)}){mend}"
+        ) from error
     except duckdb.Error as error:
-        raise StoreError(f"{path}: cannot be opened as a store ({_first_line(error)})") from error
+        mend = _mend(path) if _is_damage(error) else ""
+        raise StoreError(
+            f"{path}: cannot be opened as a store ({_first_line(error)}){mend}"
+        ) from error
     # DuckDB opens CSV, JSON and Parquet files too, as views in memory that end with it.
     in_files = connection.execute("SELECT path FROM duckdb_databases() WHERE NOT internal")
     if in_files.fetchall() == [(None,)]:
         connection.close()
         raise StoreError(f"{path}: cannot be opened as a store (it is a file of data)")
     return connection
+
+
+# Messages of DuckDB on a file that was cut or of which a block was changed.
+_DAMAGE = ("Corrupt database file", "Could not read enough bytes", "Serialization Error")
+
+
+def _is_damage(error: Exception) -> bool:
+    return any(sign in str(error) for sign in _DAMAGE)
+
+
+def _mend(path: Path) -> str:
+    return (
+        f": the file is damaged; `asr doctor --store {path}` says how far, `asr restore BACKUP "
+        f"--store {path} --replace` puts a backup in its place"
+    )
 
 
 def _first_line(error: Exception) -> str:

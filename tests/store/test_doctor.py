@@ -268,3 +268,15 @@ def test_a_flipped_bit_in_the_database_is_named_by_the_doctor(desk: Desk) -> Non
     path.write_bytes(whole)
     assert of(path) == before
     assert len(unnoticed) < 20
+
+
+def test_the_number_of_changes_is_never_an_empty_file(desk: Desk) -> None:
+    """It is written over in place: a process that ends while it writes leaves the one before."""
+    noted = commits_path(desk.store.path)
+    first, *others = desk.queue(limit=3)
+    desk.label(first)
+    sizes, before = set(), noted.stat().st_ino
+    for trace_id in others:
+        desk.label(trace_id)
+        sizes.add(noted.stat().st_size)
+    assert (sizes, noted.stat().st_ino) == ({58}, before)
