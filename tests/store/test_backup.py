@@ -3,16 +3,18 @@
 import json
 import multiprocessing
 import os
+import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 
-from calibration.errors import InputError, StoreError, StoreLockedError
+from calibration.errors import InputError, StoreError
 from calibration.store import Keeper, Store
 from calibration.store.backup import MANIFEST, backups, restore_backup, verify_backup
 from calibration.store.store import snapshot_path
 from calibration.store.traces import parts_directory
+from tests.cli_runs import ASR
 from tests.store.builders import Desk, make_desk
 from tests.store.stores_of_before import fill, rows_of
 from tests.store.test_keeper import remote, until
@@ -108,19 +110,11 @@ def test_a_backup_is_restored_under_another_name(desk: Desk, tmp_path: Path) -> 
 
 def test_no_backup_is_restored_over_a_store_that_is_open(desk: Desk, tmp_path: Path) -> None:
     made = desk.store.write_backup(tmp_path / "backups")
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(1) as pool:
-        answer = pool.apply(restored_elsewhere, (made.folder, desk.store.path))
-    assert "a process has the store open; stop the app" in answer
+    words = [*ASR, "restore", made.folder, "--store", desk.store.path, "--replace"]
+    answer = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert answer.returncode == 1
+    assert "a process has the store open; stop the app" in answer.stderr
     assert desk.queue(limit=1)
-
-
-def restored_elsewhere(backup: Path, store: Path) -> str:
-    try:
-        restore_backup(backup, store, replace=True)
-    except StoreLockedError as error:
-        return str(error)
-    return "restored"
 
 
 @pytest.mark.parametrize("name", ["store.duckdb", "store.traces", "manifest"])

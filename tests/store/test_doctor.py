@@ -1,9 +1,10 @@
 """What the doctor finds, what it mends, and that damage is named before it does harm."""
 
-import multiprocessing
+import json
 import os
 import random
 import shutil
+import subprocess
 import time
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from calibration.store.database import commits_path
 from calibration.store.doctor import examine
 from calibration.store.store import Keeper, inbox, snapshot_path
 from calibration.store.traces import part_is_whole, parts_directory
+from tests.cli_runs import ASR
 from tests.store.builders import Desk, make_desk, make_trace, make_traces
 from tests.store.stores_of_before import unpack
 from tests.store.test_keeper import left_by_a_command_that_was_killed, until
@@ -168,11 +170,11 @@ def test_the_doctor_looks_at_a_store_that_the_app_holds(desk: Desk) -> None:
     keeper = desk.store.keeper()
     keeper.start()
     until(lambda: snapshot_path(desk.store.path).exists())
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        statuses = pool.apply(of, (desk.store.path,))
+    words = [*ASR, "doctor", "--store", desk.store.path, "--json"]
+    answer = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     keeper.stop()
-    assert statuses["traces"] == "ok"
-    assert "problem" not in statuses.values()
+    checks = {one["check"]: one["status"] for one in json.loads(answer.stdout)["checks"]}
+    assert (answer.returncode, checks["traces"]) == (0, "ok")
 
 
 @pytest.mark.parametrize("harm", ["cut", "empty", "text"])
