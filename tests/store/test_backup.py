@@ -110,7 +110,7 @@ def test_a_backup_is_restored_under_another_name(desk: Desk, tmp_path: Path) -> 
 
 def test_no_backup_is_restored_over_a_store_that_is_open(desk: Desk, tmp_path: Path) -> None:
     made = desk.store.write_backup(tmp_path / "backups")
-    words = [*ASR, "restore", made.folder, "--store", desk.store.path, "--replace"]
+    words = [*ASR, "restore", str(made.folder), "--store", str(desk.store.path), "--replace"]
     answer = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert answer.returncode == 1
     assert "a process has the store open; stop the app" in answer.stderr

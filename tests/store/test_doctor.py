@@ -170,7 +170,7 @@ def test_the_doctor_looks_at_a_store_that_the_app_holds(desk: Desk) -> None:
     keeper = desk.store.keeper()
     keeper.start()
     until(lambda: snapshot_path(desk.store.path).exists())
-    words = [*ASR, "doctor", "--store", desk.store.path, "--json"]
+    words = [*ASR, "doctor", "--store", str(desk.store.path), "--json"]
     answer = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     keeper.stop()
     checks = {one["check"]: one["status"] for one in json.loads(answer.stdout)["checks"]}
