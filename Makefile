@@ -28,11 +28,12 @@ $(VENV)/.installed-dev: $(VENV)/.installed $(LOCKS)/dev.lock
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r $(LOCKS)/dev.lock
 	touch $@
 
-# Spark and PostgreSQL as sources of production traces, for their tests; half a gigabyte.
+# Spark and PostgreSQL as sources of production traces, for their tests; half a gigabyte. Without
+# a cache: Spark is built from its source every time, and each build would stay, 1.3 GB of it.
 engines: dev $(VENV)/.installed-engines
 
 $(VENV)/.installed-engines: $(LOCKS)/engines.lock
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $(LOCKS)/engines.lock
+	$(BIN)/uv pip install --quiet --no-cache --python $(BIN)/python --require-hashes -r $(LOCKS)/engines.lock
 	touch $@
 
 # The demo store is made once; `make clean` removes it.
