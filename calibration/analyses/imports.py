@@ -157,21 +157,25 @@ def store_files(
 ) -> ImportReport:
     """Store runs with workflows and grades; a grade becomes a verdict of a judge ``source:...``."""
     known = store.workflows()
-    for name in read.preview.workflows:
-        # Values missing in the settings remain as stored.
-        old = known.get(name)
-        complete = settings if old is None else _with_defaults(settings, old)
-        store.set_workflow(complete.workflow_record(name))
-    done = store.ingest([item.trace for item in read.parsed], take_changed=take_changed)
-    stored = store.add_verdicts(list(_grades(read, done)))
+    # Values missing in the settings remain as stored.
+    workflows = [
+        (settings if name not in known else _with_defaults(settings, known[name])).workflow_record(
+            name
+        )
+        for name in read.preview.workflows
+    ]
+    done = store.ingest(
+        [item.trace for item in read.parsed],
+        take_changed=take_changed,
+        workflows=workflows,
+        grades=[item.verdict for item in read.parsed],
+    )
     origin = {item.trace.trace_id: item for item in read.parsed}
     aside = [
         (trace_id, f"is stored with other content; {done.why_kept(trace_id)}")
         for trace_id in done.changed
     ]
-    aside += [
-        (trace_id, "is stored with another grade, which stays") for trace_id in stored.changed
-    ]
+    aside += [(t, "is stored with another grade, which stays") for t in done.other_grade]
     changed = [
         SetAside(
             file=origin[trace_id].file,
@@ -187,7 +191,7 @@ def store_files(
         restored=len(done.restored),
         changed=len(done.changed),
         possible_duplicates=len(done.possible_duplicates),
-        verdicts=len(stored.imported),
+        verdicts=len(done.graded),
         set_aside=(*read.set_aside, *changed),
     )
 
@@ -201,18 +205,6 @@ def set_aside_csv(rows: Sequence[SetAside]) -> str:
 def _with_defaults(settings: ImportSettings, stored: Workflow) -> ImportSettings:
     ceiling = stored.ceiling_usd if settings.ceiling_usd is None else settings.ceiling_usd
     return replace(settings, ceiling_usd=ceiling, unit=settings.unit or stored.unit)
-
-
-def _grades(read: FilesRead, done: ImportResult[str]) -> Iterator[Verdict]:
-    """Yield the grades of the stored runs: a grade belongs to the content that it rates."""
-    fresh, kept = set(done.imported), set(done.changed)
-    for item in read.parsed:
-        trace_id = item.trace.trace_id
-        # The first of two versions in one import is stored.
-        if trace_id not in kept or trace_id in fresh:
-            fresh.discard(trace_id)
-            if item.verdict is not None:
-                yield item.verdict
 
 
 def import_verdicts(store: Store, path: Path, *, judge_id: str) -> ImportResult[str]:

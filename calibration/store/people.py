@@ -169,6 +169,22 @@ def put_reviewer(cursor: Cursor, name: str, *, role: str, simulated: bool) -> Re
     return Reviewer(**stored[0])
 
 
+def put_workflow(cursor: Cursor, workflow: Workflow) -> None:
+    """Set the ceiling and unit of a workflow within a transaction."""
+    if workflow.ceiling_usd is not None and not 0 < workflow.ceiling_usd < float("inf"):
+        raise InputError(f"ceiling must be a positive amount in USD, got {workflow.ceiling_usd!r}")
+    before = rows(cursor, "SELECT ceiling_usd, unit FROM workflow WHERE name = ?", [workflow.name])
+    after = {"ceiling_usd": workflow.ceiling_usd, "unit": workflow.unit}
+    if before == [after]:
+        return
+    cursor.execute(
+        "INSERT INTO workflow VALUES (?, ?, ?, ?) ON CONFLICT (name) "
+        "DO UPDATE SET ceiling_usd = excluded.ceiling_usd, unit = excluded.unit",
+        [workflow.name, workflow.ceiling_usd, workflow.unit, utc_now()],
+    )
+    record_audit(cursor, "workflow", name=workflow.name, before=before, after=after)
+
+
 def reviewer_id_of(name: str) -> str:
     """Return an id that "Zoë B." and "zoe b" share."""
     # Only Latin letters lose their marks: elsewhere a mark is a vowel or another letter, and two
@@ -247,23 +263,8 @@ class PeopleStore(StorePart):
     @open_to(LEAD)
     def set_workflow(self, workflow: Workflow) -> None:
         """Set the ceiling and unit of a workflow; the change is audited."""
-        if workflow.ceiling_usd is not None and not 0 < workflow.ceiling_usd < float("inf"):
-            raise InputError(
-                f"ceiling must be a positive amount in USD, got {workflow.ceiling_usd!r}"
-            )
         with self._db.write() as cursor:
-            before = rows(
-                cursor, "SELECT ceiling_usd, unit FROM workflow WHERE name = ?", [workflow.name]
-            )
-            after = {"ceiling_usd": workflow.ceiling_usd, "unit": workflow.unit}
-            if before == [after]:
-                return
-            cursor.execute(
-                "INSERT INTO workflow VALUES (?, ?, ?, ?) ON CONFLICT (name) "
-                "DO UPDATE SET ceiling_usd = excluded.ceiling_usd, unit = excluded.unit",
-                [workflow.name, workflow.ceiling_usd, workflow.unit, utc_now()],
-            )
-            record_audit(cursor, "workflow", name=workflow.name, before=before, after=after)
+            put_workflow(cursor, workflow)
 
     @open_to(LEAD)
     def reviewers(self) -> list[Reviewer]:

@@ -4,10 +4,10 @@ DuckDB lets no other process open a file that one writes. The text of the traces
 parts that every process can read; the other tables are small and are copied beside the store, by
 an atomic rename.
 
-A write is handed over as one Parquet file in ``STORE.inbox/``: one row per record, the call and
-its other arguments in the metadata, the SHA-256 of the content in the name. The process that holds
-the store carries requests out, oldest first, and answers each in a file beside it. Every call is
-idempotent, so a repeated request is stored once.
+A write is handed over as one Parquet file in ``STORE.inbox/``: one row per record of a list, the
+call and its other arguments in the metadata, the SHA-256 of the content in the name. The process
+that holds the store carries requests out, oldest first, and answers each in a file beside it. Every
+call is idempotent, so a repeated request is stored once.
 """
 
 import functools
@@ -138,11 +138,16 @@ def _write_request(
     store: Path, call: str, arguments: dict[str, Any], origin: str | None = None
 ) -> Path:
     plain = _convert.unstructure(arguments)
-    rows = next((name for name, value in plain.items() if isinstance(value, list | tuple)), "")
-    records = plain.pop(rows, [])
-    table = pa.table({"record": pa.array([json.dumps(r) for r in records], pa.string())})
+    lists = {n: plain.pop(n) for n, value in arguments.items() if isinstance(value, list | tuple)}
+    table = pa.table(
+        {
+            "argument": pa.array([n for n, items in lists.items() for _ in items], pa.string()),
+            "record": pa.array([json.dumps(r) for v in lists.values() for r in v], pa.string()),
+        }
+    )
     until = str(time.time() + DEADLINE)
-    header = {"call": call, "rows": rows, "arguments": json.dumps(plain), "until": until}
+    header = {"call": call, "lists": json.dumps(list(lists)), "arguments": json.dumps(plain)}
+    header["until"] = until
     header |= {} if origin is None else {"origin": origin}
     sink = pa.BufferOutputStream()
     pq.write_table(table.replace_schema_metadata(header), sink, compression="zstd")
@@ -167,8 +172,9 @@ def _read_request(path: Path, store: StorePart) -> tuple[str, dict[str, Any], st
         if float(header["until"]) < time.time():
             raise StoreError(f"{path}: was left too long ago to be carried out; run it again")
         arguments = json.loads(header["arguments"])
-        if header["rows"]:
-            arguments[header["rows"]] = [json.loads(r) for r in table["record"].to_pylist()]
+        arguments |= {name: [] for name in json.loads(header["lists"])}
+        for row in table.to_pylist():
+            arguments[row["argument"]].append(json.loads(row["record"]))
         types = get_type_hints(getattr(store, call))
         given = {n: _convert.structure(value, types[n]) for n, value in arguments.items()}
         return call, given, header.get("origin", "inbox")
@@ -388,9 +394,9 @@ class RemoteStore(Store):
         self._locked, self._waiting = locked, waiting
         super().__init__(open_snapshot(path, locked))
 
-    def ingest(self, new: Sequence[Trace], *, take_changed: bool = False) -> ImportResult[str]:
-        """Write the text of traces here; the app adds the new ones to its index."""
-        return self.ingest_written(write_index(self.path, new), take_changed=take_changed)
+    def ingest(self, new: Sequence[Trace], **options: Any) -> ImportResult[str]:
+        """Write the text of traces here; the rest of the import is one request to the app."""
+        return self.ingest_written(write_index(self.path, new), **options)
 
     def _hand_over(self, call: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         result = hand_over(self.path, call, arguments, origin=self._origin, waiting=self._waiting)

@@ -33,10 +33,12 @@ from calibration.records import (
     Trace,
     TraceForReview,
     Verdict,
+    Workflow,
 )
 from calibration.store.database import Cursor, Database, insert_table, record_audit, rows, utc_now
 from calibration.store.files import make_private, private_folder, put_in_place, sync_file
-from calibration.store.people import LEAD, REVIEWER, StorePart, open_to
+from calibration.store.people import LEAD, REVIEWER, StorePart, open_to, put_workflow
+from calibration.taxonomy import Taxonomy
 
 K = TypeVar("K", str, tuple[str, str])
 
@@ -270,6 +272,8 @@ class ImportResult(Generic[K]):
     restored: tuple[str, ...] = ()  # their stored text was missing or damaged
     labelled: frozenset[str] = frozenset()  # changed traces with labels
     possible_duplicates: dict[str, str] = field(default_factory=dict)
+    graded: tuple[str, ...] = ()  # traces whose grade is new
+    other_grade: tuple[str, ...] = ()  # traces that have another grade, which stays
     set_aside: tuple[SetAside, ...] = ()  # rows that hold nothing to import
 
     def why_kept(self, trace_id: str) -> str:
@@ -352,9 +356,11 @@ def _ingest(
     index: Sequence[IndexRow],
     *,
     take_changed: bool,
+    workflows: Sequence[Workflow],
+    grades: Sequence[Verdict | None],
     write: Callable[[list[int]], str] | None,
 ) -> ImportResult[str]:
-    """Store the new traces; `write` writes the text of the rows at these positions."""
+    """Store all of an import or nothing; `write` writes the text of the rows at these positions."""
     with db.read() as cursor:
         known, by_hash = _known(cursor, index)
         labelled = _labelled(cursor)
@@ -363,7 +369,7 @@ def _ingest(
     replaced: dict[str, int] = {}
     restored: dict[str, int] = {}
     already: list[str] = []
-    changed: list[str] = []
+    changed: dict[int, str] = {}
     for place, row in enumerate(index):
         first = fresh.get(row.trace_id)
         stored = known.get(row.trace_id) or (None if first is None else index[first].content_hash)
@@ -376,7 +382,7 @@ def _ingest(
         elif take_changed and row.trace_id in known and row.trace_id not in labelled:
             replaced[row.trace_id] = place
         else:
-            changed.append(row.trace_id)
+            changed[place] = row.trace_id
     duplicates: dict[str, str] = {}
     for trace_id, place in fresh.items():
         digest = index[place].content_hash
@@ -384,14 +390,16 @@ def _ingest(
             duplicates[trace_id] = by_hash[digest]
         by_hash.setdefault(digest, trace_id)
     places = [*replaced.values(), *fresh.values(), *restored.values()]
-    if places:
-        part = None if write is None else write(places)
+    graded: ImportResult[str] = ImportResult()
+    if places or workflows or any(grades):
+        part = None if write is None or not places else write(places)
         with db.write() as cursor:
             # A label may have been stored while the part was written.
             for trace_id in _labelled(cursor) & set(replaced):
-                changed.append(trace_id)
+                changed[replaced.pop(trace_id)] = trace_id
                 labelled.add(trace_id)
-                del replaced[trace_id]
+            for workflow in workflows:
+                put_workflow(cursor, workflow)
             taken = [index[k] for k in (*replaced.values(), *fresh.values())]
             if part is not None:
                 taken = [replace(row, part=part) for row in taken]
@@ -408,14 +416,19 @@ def _ingest(
                 replaced=list(replaced),
                 restored=list(restored),
             )
+            # A grade belongs to the content that it rates.
+            rated = [v for k, v in enumerate(grades) if v is not None and k not in changed]
+            graded = _put_verdicts(cursor, rated)
     return ImportResult(
         imported=tuple(fresh),
         already_there=tuple(already),
-        changed=tuple(changed),
+        changed=tuple(changed.values()),
         replaced=tuple(replaced),
         restored=tuple(restored),
-        labelled=frozenset(labelled & set(changed)),
+        labelled=frozenset(labelled & set(changed.values())),
         possible_duplicates=duplicates,
+        graded=graded.imported,
+        other_grade=graded.changed,
     )
 
 
@@ -599,6 +612,52 @@ def _feedback(cursor: Cursor, path: Path, part: str) -> pd.DataFrame:
         raise _unreadable(path) from error
 
 
+def _check_verdicts(rules: Taxonomy, new: Sequence[Verdict]) -> None:
+    known_outcomes = (*rules.names, NO_VERDICT)
+    for verdict in new:
+        where = f"judge {verdict.judge_id!r} on trace {verdict.trace_id!r}"
+        if verdict.outcome not in known_outcomes:
+            raise InputError(f"{where}: outcome {verdict.outcome!r} is no class")
+        if verdict.grade is not None and verdict.grade not in GRADES:
+            raise InputError(
+                f"{where}: grade must be a whole number from 1 to 5, got {verdict.grade!r}"
+            )
+
+
+def _put_verdicts(cursor: Cursor, new: Sequence[Verdict]) -> ImportResult[str]:
+    """Store verdicts within a transaction; one that is stored is never overwritten."""
+    traces = {row[0] for row in cursor.execute("SELECT trace_id FROM trace").fetchall()}
+    known = {
+        (judge, trace, sample): outcome
+        for judge, trace, sample, outcome in cursor.execute(
+            "SELECT judge_id, trace_id, sample, outcome FROM verdict"
+        ).fetchall()
+    }
+    fresh: dict[tuple[str, str, int], Verdict] = {}
+    already, changed, unknown = [], [], []
+    for verdict in new:
+        key = (verdict.judge_id, verdict.trace_id, verdict.sample)
+        stored = known.get(key) or (fresh[key].outcome if key in fresh else None)
+        if verdict.trace_id not in traces:
+            unknown.append(verdict.trace_id)
+        elif stored is None:
+            fresh[key] = verdict
+        elif stored == verdict.outcome:
+            already.append(verdict.trace_id)
+        else:
+            changed.append(verdict.trace_id)
+    _insert_verdicts(cursor, list(fresh.values()))
+    if fresh:
+        judges = sorted({v.judge_id for v in fresh.values()})
+        record_audit(cursor, "verdicts", judges=judges, stored=len(fresh))
+    return ImportResult(
+        imported=tuple(v.trace_id for v in fresh.values()),
+        already_there=tuple(already),
+        changed=tuple(changed),
+        unknown=tuple(unknown),
+    )
+
+
 def _insert_verdicts(cursor: Cursor, fresh: list[Verdict]) -> None:
     now = utc_now()
     for judge_id, simulated in dict.fromkeys((v.judge_id, v.simulated) for v in fresh):
@@ -630,25 +689,40 @@ class TraceStore(StorePart):
     """Traces, and the verdicts of judges on them."""
 
     @open_to(LEAD)
-    def ingest(self, new: Sequence[Trace], *, take_changed: bool = False) -> ImportResult[str]:
-        """Store the traces that are new; report the others.
+    def ingest(
+        self,
+        new: Sequence[Trace],
+        *,
+        take_changed: bool = False,
+        workflows: Sequence[Workflow] = (),
+        grades: Sequence[Verdict | None] = (),
+    ) -> ImportResult[str]:
+        """Store the traces that are new, with their workflows and grades; report the others.
 
         A trace with the same id and other content is `changed`: it is replaced only with
         `take_changed` and without labels. Equal content under another id is stored and marked as a
-        possible duplicate.
+        possible duplicate. `grades` has one entry a trace. All of it is stored, or nothing.
         """
+        _check_verdicts(self._rules(), [v for v in grades if v is not None])
         # One import at a time: the stored ids must not change before the new traces are stored.
         with self._db.importing:
             return _ingest(
                 self._db,
                 [_index_row(trace) for trace in new],
                 take_changed=take_changed,
+                workflows=workflows,
+                grades=grades,
                 write=lambda places: write_part(self._db.path, [new[k] for k in places]),
             )
 
     @open_to(LEAD)
     def ingest_written(
-        self, index: Sequence[IndexRow], *, take_changed: bool = False
+        self,
+        index: Sequence[IndexRow],
+        *,
+        take_changed: bool = False,
+        workflows: Sequence[Workflow] = (),
+        grades: Sequence[Verdict | None] = (),
     ) -> ImportResult[str]:
         """Store traces whose text another process has already written to parts."""
         for part in {row.part for row in index}:
@@ -656,8 +730,16 @@ class TraceStore(StorePart):
                 raise InputError(
                     f"part {part!r} of the traces is not there; import the files again"
                 )
+        _check_verdicts(self._rules(), [v for v in grades if v is not None])
         with self._db.importing:
-            return _ingest(self._db, index, take_changed=take_changed, write=None)
+            return _ingest(
+                self._db,
+                index,
+                take_changed=take_changed,
+                workflows=workflows,
+                grades=grades,
+                write=None,
+            )
 
     @open_to(LEAD)
     def for_review(self, trace_ids: Sequence[str]) -> list[TraceForReview]:
@@ -733,46 +815,9 @@ class TraceStore(StorePart):
     @open_to(LEAD)
     def add_verdicts(self, new: Sequence[Verdict]) -> ImportResult[str]:
         """Store verdicts; a judge's verdict on a trace (and sample) is never overwritten."""
-        known_outcomes = (*self._rules().names, NO_VERDICT)
-        for verdict in new:
-            where = f"judge {verdict.judge_id!r} on trace {verdict.trace_id!r}"
-            if verdict.outcome not in known_outcomes:
-                raise InputError(f"{where}: outcome {verdict.outcome!r} is no class")
-            if verdict.grade is not None and verdict.grade not in GRADES:
-                raise InputError(
-                    f"{where}: grade must be a whole number from 1 to 5, got {verdict.grade!r}"
-                )
+        _check_verdicts(self._rules(), new)
         with self._db.write() as cursor:
-            traces = {row[0] for row in cursor.execute("SELECT trace_id FROM trace").fetchall()}
-            known = {
-                (judge, trace, sample): outcome
-                for judge, trace, sample, outcome in cursor.execute(
-                    "SELECT judge_id, trace_id, sample, outcome FROM verdict"
-                ).fetchall()
-            }
-            fresh: dict[tuple[str, str, int], Verdict] = {}
-            already, changed, unknown = [], [], []
-            for verdict in new:
-                key = (verdict.judge_id, verdict.trace_id, verdict.sample)
-                stored = known.get(key) or (fresh[key].outcome if key in fresh else None)
-                if verdict.trace_id not in traces:
-                    unknown.append(verdict.trace_id)
-                elif stored is None:
-                    fresh[key] = verdict
-                elif stored == verdict.outcome:
-                    already.append(verdict.trace_id)
-                else:
-                    changed.append(verdict.trace_id)
-            _insert_verdicts(cursor, list(fresh.values()))
-            if fresh:
-                judges = sorted({v.judge_id for v in fresh.values()})
-                record_audit(cursor, "verdicts", judges=judges, stored=len(fresh))
-        return ImportResult(
-            imported=tuple(v.trace_id for v in fresh.values()),
-            already_there=tuple(already),
-            changed=tuple(changed),
-            unknown=tuple(unknown),
-        )
+            return _put_verdicts(cursor, new)
 
     @open_to(LEAD)
     def verdict_samples(self, judge_id: str) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -15,9 +15,10 @@ from calibration.analyses.imports import (
     store_files,
     stored_label_rows,
 )
-from calibration.errors import CalibrationError, InputError
+from calibration.errors import CalibrationError, InputError, StoreError, StoreLockedError
 from calibration.records import SetAside, Workflow
-from calibration.store import Store
+from calibration.store import RemoteStore, Store, traces
+from calibration.store import store as store_module
 from calibration.tables.labels import EXPOSED
 from calibration.tables.rows import as_csv
 from calibration.trace_formats import ImportSettings
@@ -42,6 +43,49 @@ def bring(store: Store, path: Path, content: str, **options: Any) -> Any:
 def grades(store: Store) -> dict[str, str]:
     frame = store.verdict_frame("source:")
     return dict(zip(frame["trace_id"], frame["outcome"], strict=True))
+
+
+def test_an_import_is_stored_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> None:
+        raise StoreError("the disk is full")
+
+    with Store.open(tmp_path / "s.duckdb", create=True) as store:
+        graded = record("a", verdict="complete") + record("b")
+        with monkeypatch.context() as patch:
+            patch.setattr(traces, "_insert_verdicts", fails)
+            with pytest.raises(StoreError, match="disk is full"):
+                bring(store, tmp_path / "f.jsonl", graded)
+        assert store.trace_frame().empty
+        assert "flights" not in store.workflows()
+        assert bring(store, tmp_path / "f.jsonl", graded).imported == 2
+        assert "flights" in store.workflows()
+
+
+def test_an_import_is_one_request_to_the_app(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def answered(path: Path, call: Any, arguments: dict[str, Any], **_: Any) -> Any:
+        calls.append(call.__name__)
+        request = store_module._write_request(path, call.__name__, arguments)
+        assert held.keeper().take_in() == 1
+        reply = json.loads(request.with_name(request.name + store_module.REPLY).read_text())
+        return store_module._convert.structure(reply["result"], get_type_hints(call)["return"])
+
+    monkeypatch.setattr(store_module, "hand_over", answered)
+    with Store.open(tmp_path / "s.duckdb", create=True) as held:
+        store_module.publish(held._db)
+        store_module.beat(held.path)
+        far = RemoteStore(held.path, StoreLockedError("held"), waiting=lambda _: None)
+        report = bring(far, tmp_path / "f.jsonl", record("a", verdict="complete") + record("b"))
+        assert (report.imported, report.verdicts) == (2, 1)
+        assert grades(held) == {"a": "complete"}
+        assert "flights" in held.workflows()
+        far.close()
+    assert calls == ["ingest_written"]
 
 
 def test_a_grade_goes_with_the_content_it_rates(tmp_path: Path) -> None:
