@@ -1,5 +1,6 @@
 """`asr labels export` and `asr verdicts export`: files on which a rate is that of the store."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -139,6 +140,11 @@ def test_exported_files_give_every_digit_of_the_store(
     assert stored["two_phase"]["value"] is not None
     assert {name: found[name] for name in SAME} == {name: stored[name] for name in SAME}
     assert data(asr("report", "--json", *store))["asr"] == stored["estimates"][stored["headline"]]
+    said = [asr(*words).stdout for words in (
+        ["calibrate", *store], ["calibrate", *files], ["report", *store],
+    )]  # fmt: skip
+    (sentence,) = {re.search(r"Of runs like these, .*", text)[0] for text in said}  # type: ignore[index]
+    assert f"{100 * stored['estimates'][stored['headline']]['value']:.0f} % succeed" in sentence
     if built is uneven:
         assert stored["skipped"] == 4
         assert stored["composition"]["strata"] == 6

@@ -87,12 +87,16 @@ def write_part(store: Path, traces: list[Trace]) -> str:
     # The task once more in a column of its own: a search reads nothing else.
     tasks = [trace.prompt for trace in ordered]
     table = pa.table({"trace_id": ids, "task": tasks, "review": review, "hidden": hidden})
-    pq.write_table(
-        table, temporary, row_group_size=ROW_GROUP, compression="zstd", write_page_checksum=True
-    )
-    make_private(temporary)
-    sync_file(temporary)
-    put_in_place(temporary, directory / name)
+    try:
+        pq.write_table(
+            table, temporary, row_group_size=ROW_GROUP, compression="zstd", write_page_checksum=True
+        )
+        make_private(temporary)
+        sync_file(temporary)
+        put_in_place(temporary, directory / name)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise StoreError(f"{directory}: nothing was stored ({error})") from error
     return name
 
 

@@ -18,6 +18,8 @@ MAX_METADATA_TEXT = 4_000
 MAX_METADATA_DEPTH = 8
 MAX_SECONDS = 1e9
 MAX_COUNT = 1_000_000_000_000
+_PASSED = frozenset({"pass", "passed", "success", "successful", "succeeded", "correct", "true"})
+_FAILED = frozenset({"fail", "failed", "failure", "unsuccessful", "incorrect", "false"})
 TOLERANCE = 1e-6  # tau-bench's own test for a reward of 1
 
 
@@ -174,6 +176,17 @@ def part(value: object, *keys: str) -> object:
     return value
 
 
+def first_of(holder: object, *names: str) -> object:
+    """Return the first value of an object that is not missing, by these names."""
+    return next((v for name in names if (v := part(holder, name)) is not None), None)
+
+
+def passed(value: object) -> bool | None:
+    """Return whether a word such as ``PASS`` or ``failed`` says that a run passed."""
+    word = value.strip().casefold() if isinstance(value, str) else ""
+    return True if word in _PASSED else False if word in _FAILED else None
+
+
 def readable(value: object) -> str | None:
     """Return text unchanged and any other JSON value as JSON text; None remains None."""
     if value is None or isinstance(value, str):
@@ -292,7 +305,7 @@ def graded_to_five(
 def graded(
     reward: object, judge_id: str, trace_id: str, taxonomy: Taxonomy, *, details: Sequence[str] = ()
 ) -> Verdict | None:
-    """Return the verdict that a reward proposes: 1 is success, 0 a failed check.
+    """Return the verdict that a reward proposes: 1 or PASS is success, 0 or FAIL a failed check.
 
     Another reward gives ``no_verdict`` with a reason, a missing reward None.
 
@@ -306,8 +319,8 @@ def graded(
     """
     if reward is None:
         return None
-    if isinstance(reward, bool):
-        reward = int(reward)
+    word = reward if isinstance(reward, bool) else passed(reward)
+    reward = reward if word is None else int(word)
     usable = isinstance(reward, int | float) and (isinstance(reward, int) or math.isfinite(reward))
     outcome, first = NO_VERDICT, f"reward {shown(reward)} is neither 0 nor 1"
     if usable and isinstance(reward, int | float):

@@ -1,5 +1,6 @@
 """Chat messages in OpenAI form, and tau2's variant of it, as steps."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
@@ -9,6 +10,7 @@ from calibration.trace_formats.fields import (
     FieldError,
     as_list,
     content_text,
+    first_of,
     flag,
     identifier,
     moment,
@@ -17,6 +19,9 @@ from calibration.trace_formats.fields import (
     readable,
     whole,
 )
+
+_ROLES = ("user", "assistant", "system", "tool")
+_WRITTEN = re.compile(r"([\w.:-]{1,200})\((.*)\)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +58,16 @@ class Transcript:
     tokens: int | None
 
 
+@dataclass(slots=True, kw_only=True)
+class _Call:
+    tool: str
+    arguments: str | None
+    result: str | None
+    call_id: str | None
+    by_user: bool = False
+    answered: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Draft:
     step: Step
@@ -73,11 +88,11 @@ def read_messages(
     role ``user``, calls and results alike. `name` is the field in errors; `is_error` recognises a
     failed call by its result, where messages have no flag.
     """
-    known: dict[str, str] = {}
+    asked_for: list[_Call] = []
     drafts: list[_Draft] = []
     flat = list(_flat(messages, name))
     for message in flat:
-        drafts.extend(_drafts(message, known, clock or Clock(), is_error))
+        drafts.extend(_drafts(message, asked_for, clock or Clock(), is_error))
     steps = tuple(replace(d.step, step_id=f"s{i}") for i, d in enumerate(drafts, start=1))
     replies = [s for s in steps if s.role == "assistant" and s.content and s.content.strip()]
     asked = [s for s in steps if s.role == "user" and s.content and s.tool is None]
@@ -97,15 +112,21 @@ def _flat(messages: list[object], name: str) -> Iterator[Mapping[str, object]]:
         inner = message.get("tool_messages")  # tau2: several results in one message
         if isinstance(inner, list):
             yield from _flat(inner, name)
-        elif not isinstance(message.get("role"), str):
-            raise FieldError(f"field {name!r}: message {index} has no role")
-        else:
+        elif isinstance(message.get("role"), str):
             yield message
+        elif message.get("type") in _ROLES:
+            yield {**message, "role": message["type"]}
+        elif first_of(message, "tool_call", "tool_calls") is not None:
+            yield {**message, "role": "assistant"}
+        elif first_of(message, "tool", "name") is not None:  # a call by itself
+            yield {"role": "assistant", "tool_call": message, "timestamp": message.get("timestamp")}
+        else:
+            raise FieldError(f"field {name!r}: message {index} has no role")
 
 
 def _drafts(
     message: Mapping[str, object],
-    known: dict[str, str],
+    asked_for: list[_Call],
     clock: Clock,
     is_error: Callable[[str], bool] | None,
 ) -> Iterator[_Draft]:
@@ -113,15 +134,21 @@ def _drafts(
     content = content_text(message.get("content"))
     at = clock.seconds(message.get("timestamp"))
     if role in ("tool", "function"):
+        if content is None:
+            content = readable(first_of(message, "result", "output"))
         call_id = _call_id(message.get("tool_call_id")) or _call_id(message.get("id"))
-        tool = identifier(message.get("name"), "name") or known.get(call_id or "")
+        by_user = message.get("requestor") == "user"
+        tool = identifier(first_of(message, "name", "tool"), "name")
+        call = _answered_call(asked_for, call_id, tool, by_user)
+        if call is not None:
+            call.answered, tool, call_id = True, tool or call.tool, call.call_id
         failed = flag(message.get("error"), "error")
         if failed is None:
             failed = is_error is not None and content is not None and is_error(content)
         yield _Draft(
             step=Step(
                 step_id="",
-                role="user" if message.get("requestor") == "user" else "tool",
+                role="user" if by_user else "tool",
                 tool=tool or "tool",
                 result=content,
                 error=failed,
@@ -140,25 +167,58 @@ def _drafts(
         seconds=number(message.get("generation_time_seconds"), "generation_time_seconds"),
         at=at,
     )
-    calls = as_list(message.get("tool_calls"), "tool_calls")
+    given = message.get("tool_call")
+    calls = as_list(message.get("tool_calls"), "tool_calls") or ([] if given is None else [given])
     if not calls:
         yield _Draft(step=first)
-    for index, call in enumerate(calls):
-        tool, arguments, call_id = _call(call)
-        if call_id is not None:
-            known[call_id] = tool
+    for index, item in enumerate(calls):
+        call = _call(item)
+        call.by_user, call.answered = role == "user", call.result is not None
+        asked_for.append(call)
         step = first if index == 0 else Step(step_id="", role=role, at=at)
-        yield _Draft(step=replace(step, tool=tool, arguments=arguments), call_id=call_id)
+        yield _Draft(
+            step=replace(step, tool=call.tool, arguments=call.arguments, result=call.result),
+            call_id=call.call_id,
+        )
 
 
-def _call(call: object) -> tuple[str, str | None, str | None]:
-    """Return tool, arguments and id of a call in OpenAI or tau2 form."""
+def _answered_call(
+    asked_for: list[_Call], call_id: str | None, tool: str | None, by_user: bool
+) -> _Call | None:
+    """Return the call that a result answers: by its id, else the oldest that has no answer."""
+    if call_id is not None:
+        # An id may be used again: the newest call that has it is meant.
+        return next((call for call in reversed(asked_for) if call.call_id == call_id), None)
+    waiting = (c for c in asked_for if not c.answered and c.by_user == by_user)
+    return next((call for call in waiting if tool is None or call.tool == tool), None)
+
+
+def _call(call: object) -> _Call:
+    """Return a call in OpenAI or tau2 form, or written as text: ``lookup(order=7)``."""
+    if isinstance(call, str):
+        written = _WRITTEN.fullmatch(call.strip())
+        name, arguments = written.groups() if written else (call, None)
+        return _Call(tool=_tool(name), arguments=arguments or None, result=None, call_id=None)
     function = part(call, "function")
     holder = function if isinstance(function, dict) else call
-    tool = identifier(part(holder, "name"), "tool_calls.name")
+    return _Call(
+        tool=_tool(part(holder, "name") or part(holder, "tool")),
+        arguments=call_arguments(holder),
+        result=readable(first_of(call, "result", "output")),
+        call_id=_call_id(part(call, "id")),
+    )
+
+
+def _tool(name: object) -> str:
+    tool = identifier(name, "tool_calls.name")
     if tool is None:
         raise FieldError("field 'tool_calls': a call has no name")
-    return tool, readable(part(holder, "arguments")), _call_id(part(call, "id"))
+    return tool
+
+
+def call_arguments(call: object) -> str | None:
+    """Return the arguments of a call, by any of the names that they go by."""
+    return readable(first_of(call, "arguments", "args", "input", "parameters"))
 
 
 def _call_id(value: object) -> str | None:

@@ -91,7 +91,9 @@ def has_record(head: Head) -> bool:
     """Return whether one of the first rows is a record or a transcript."""
     with_id = ("prompt", "response", "workflow", "family")
     return any(head.any_has("trace_id", name) for name in with_id) or any(
-        head.any_has("messages", name) for name in ("task_id", "trial_id")
+        head.any_has(spoken, name)
+        for spoken in ("messages", "transcript")
+        for name in ("task_id", "trial_id")
     )
 
 

@@ -3,16 +3,27 @@
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
-from calibration.records import Attachment, Step, SubGoal, Trace, Verdict, trace_identity
+from calibration.records import (
+    NO_VERDICT,
+    Attachment,
+    Step,
+    SubGoal,
+    Trace,
+    Verdict,
+    trace_identity,
+)
 from calibration.taxonomy import Taxonomy
 from calibration.trace_formats.base import MAX_COST_USD, ImportSettings, Parsed
 from calibration.trace_formats.fields import (
+    MAX_SECONDS,
     FieldError,
     as_list,
     as_object,
     bounded_metadata,
+    first_of,
     flag,
     graded,
     graded_to_five,
@@ -22,14 +33,16 @@ from calibration.trace_formats.fields import (
     number,
     outcome,
     part,
+    passed,
     readable,
     required_id,
     required_text,
+    shown,
     text,
     whole,
     wrong,
 )
-from calibration.trace_formats.messages import Clock, Transcript, read_messages
+from calibration.trace_formats.messages import Clock, Transcript, call_arguments, read_messages
 
 RECORD_SOURCE = "records"
 MAX_TRIAL = 1_000_000
@@ -66,9 +79,14 @@ NO_WORKFLOW = "unspecified"
 _RESULT_NAMES = {
     "response": ("response", "output"),
     "status": ("status",),
-    "cost_usd": ("cost_usd",),
-    "latency_s": ("latency_s", "latency"),
+    "cost_usd": ("cost_usd", "total_cost_usd"),
 }
+_SECONDS = ("latency_s", "latency", "total_latency_s")
+_MILLISECONDS = ("latency_ms", "total_latency_ms")
+
+# Statuses that are a grade: reviewers see a status.
+_GRADES = frozenset({"pass", "passed", "fail", "correct", "incorrect"})
+_GRADE_FIELDS = ("reward", "score", "passed", "outcome")
 
 
 def parse_record(
@@ -214,55 +232,60 @@ _OWN_FIELDS = (
     *FIELDS,
     "trial_id",
     "messages",
+    "transcript",
     "tool_calls",
     "grading",
     "result",
     "output",
-    "latency",
+    "total_cost_usd",
+    *_SECONDS,
+    *_MILLISECONDS,
 )
 
 
 def is_transcript(row: Mapping[str, object]) -> bool:
     """Return whether a record is a transcript, not a trace record."""
-    return "messages" in row and ("task_id" in row or "trial_id" in row)
+    spoken = "messages" in row or isinstance(row.get("transcript"), list | dict)
+    return spoken and ("task_id" in row or "trial_id" in row)
 
 
 def parse_transcript(
     row: Mapping[str, object], settings: ImportSettings, file: Path, line: int
 ) -> Parsed:
     """Convert one transcript record into a trace and its verdict; FieldErrors name the field."""
+    if isinstance(inner := row.get("transcript"), dict):
+        row = {**inner, **row}
     task_id = required_id(row.get("task_id"), "task_id")
     trial, label = _trial(row)
     source_id = f"{file.stem}/{task_id}" + (f"/{label}" if label else "")
     found = identifier(row.get("workflow"), "workflow") or identifier(row.get("family"), "family")
     own_id = identifier(row.get("trace_id"), "trace_id")
-    started = moment(row.get("started_at"), "started_at", settings.zone)
-    spoken = read_messages(
-        as_list(row.get("messages"), "messages"),
-        "messages",
-        clock=Clock(start=started, zone=settings.zone),
-    )
+    started = _started(row, settings)
+    clock = Clock(start=started, zone=settings.zone)
+    said = "transcript" if row.get("messages") is None else "messages"
+    spoken = read_messages(as_list(row.get(said), said), said, clock=clock)
     result = _result(row)
     units = number(row.get("units"), "units", above_zero=True)
     model = identifier(row.get("model"), "model") or identifier(row.get("agent"), "agent")
+    workflow = settings.workflow_for(found) or NO_WORKFLOW
     trace = Trace(
         trace_id=own_id or trace_identity(TRANSCRIPT_SOURCE, source_id, trial),
         source=TRANSCRIPT_SOURCE,
         source_id=own_id or source_id,
-        workflow=settings.workflow_for(found) or NO_WORKFLOW,
+        workflow=workflow,
         task_id=task_id,
-        task_key=f"{TRANSCRIPT_SOURCE}/{found or NO_WORKFLOW}/{task_id}",
+        task_key=f"{TRANSCRIPT_SOURCE}/{found or workflow}/{task_id}",
         trial=trial,
         prompt=_prompt(row, spoken, task_id),
         inputs=read_inputs(row.get("inputs")),
         sub_goals=read_sub_goals(row.get("sub_goals")),
-        steps=_with_calls(spoken, as_list(row.get("tool_calls"), "tool_calls")),
+        steps=_with_calls(spoken, as_list(row.get("tool_calls"), "tool_calls"), clock),
         response=readable(result.get("response")) or spoken.response,
-        status=identifier(result.get("status"), "result.status"),
+        status=_status(result.get("status"), "result.status"),
         model=model,
         agent_version=identifier(row.get("agent_version"), "agent_version"),
         started_at=started,
-        latency_s=number(result.get("latency_s"), "result.latency_s"),
+        latency_s=_latency(row),
         cost_usd=number(result.get("cost_usd"), "result.cost_usd", maximum=MAX_COST_USD),
         units=1.0 if units is None else units,
         total_tokens=spoken.tokens
@@ -272,25 +295,60 @@ def parse_transcript(
         metadata=bounded_metadata(_metadata(row)),
         simulated=flag(row.get("simulated"), "simulated") or False,
     )
-    verdict = _grade(row.get("grading"), trace.trace_id, settings.taxonomy)
+    verdict = _grade(row, trace.trace_id, settings.taxonomy)
     return Parsed(trace=trace, verdict=verdict, line=line, file=str(file))
 
 
 def _result(row: Mapping[str, object]) -> dict[str, object]:
-    """Return response, status, cost and latency, from `result` or the record itself."""
-    given = row.get("result")
-    inner = given if isinstance(given, dict) else {"response": given}
+    """Return response, status and cost, from the object `result` or the record itself.
+
+    A bare `result` is never the response: it is a grade, such as PASS, or a note.
+    """
     found = {}
     for field, names in _RESULT_NAMES.items():
-        values = [holder.get(name) for holder in (inner, row) for name in names]
-        found[field] = next((value for value in values if value is not None), None)
+        inner = first_of(row.get("result"), *names)
+        found[field] = first_of(row, *names) if inner is None else inner
     return found
+
+
+def _started(row: Mapping[str, object], settings: ImportSettings) -> datetime | None:
+    """Return the start of a run: `started_at`, else a `timestamp` that is one."""
+    started = moment(row.get("started_at"), "started_at", settings.zone)
+    try:
+        return started or moment(row.get("timestamp"), "timestamp", settings.zone)
+    except FieldError:
+        return None  # kept as metadata
+
+
+def _status(value: object, name: str) -> str | None:
+    """Return a status that reviewers may see; a grade is none."""
+    status = identifier(value, name)
+    return None if status is not None and status.casefold() in _GRADES else status
+
+
+def _latency(row: Mapping[str, object]) -> float | None:
+    taken = _seconds(row.get("result"), "result")
+    return _seconds(row, "record") if taken is None else taken
+
+
+def _seconds(holder: object, name: str) -> float | None:
+    """Return the latency of an object in seconds, from seconds or milliseconds."""
+    for key in _SECONDS:
+        if (value := part(holder, key)) is not None:
+            return number(value, f"{name}.{key}")
+    for key in _MILLISECONDS:
+        if (value := part(holder, key)) is not None:
+            taken = number(value, f"{name}.{key}", maximum=1000 * MAX_SECONDS)
+            return None if taken is None else taken / 1000
+    return None
 
 
 def _metadata(row: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     yield from extra_metadata(row, _OWN_FIELDS)
-    if isinstance(row.get("grading"), dict):
+    if isinstance(row.get("grading"), dict | list):
         yield "grading", row.get("grading")
+    if not isinstance(row.get("result"), dict):
+        yield "result", row.get("result")
 
 
 def _trial(row: Mapping[str, object]) -> tuple[int, str | None]:
@@ -311,12 +369,12 @@ def _prompt(row: Mapping[str, object], spoken: Transcript, task_id: str) -> str:
     return spoken.first_user or f"Task {task_id}; the file does not say what was asked."
 
 
-def _with_calls(spoken: Transcript, calls: list[object]) -> tuple[Step, ...]:
+def _with_calls(spoken: Transcript, calls: list[object], clock: Clock) -> tuple[Step, ...]:
     """Merge the list of tool calls into the steps of the messages.
 
     A call is matched by its id, else by its tool's name in order: it adds its latency, and its
-    result where no message holds one. A call without a message is a step of its own, before the
-    agent's last text.
+    arguments, time and result where no message holds them. A call without a message is a step of
+    its own, before the agent's last text.
     """
     steps = list(spoken.steps)
     called = [i for i, s in enumerate(steps) if s.role == "assistant" and s.tool is not None]
@@ -326,8 +384,9 @@ def _with_calls(spoken: Transcript, calls: list[object]) -> tuple[Step, ...]:
         if call_id is not None and steps[i].role != "assistant"
     }
     extra = []
+    taken = set(results.values())
     for index, call in enumerate(calls, start=1):
-        step, call_id = _call_step(call, index)
+        step, call_id = _call_step(call, index, clock)
         by_id = [i for i in called if call_id is not None and spoken.call_ids[i] == call_id]
         match = by_id or [i for i in called if steps[i].tool == step.tool]
         if not match:
@@ -336,12 +395,17 @@ def _with_calls(spoken: Transcript, calls: list[object]) -> tuple[Step, ...]:
         at = match[0]
         called.remove(at)
         answered = results.get(spoken.call_ids[at] or "")
+        if answered is None and steps[at].result is None:
+            answered = _next_result(steps, at, taken)
         if answered is not None:
+            taken.add(answered)
             steps[answered] = replace(steps[answered], error=steps[answered].error or step.error)
         steps[at] = replace(
             steps[at],
+            arguments=step.arguments if steps[at].arguments is None else steps[at].arguments,
+            at=step.at if steps[at].at is None else steps[at].at,
             seconds=step.seconds,
-            result=step.result if answered is None else None,
+            result=steps[at].result or (step.result if answered is None else None),
             error=step.error if answered is None else False,
         )
     replies = [i for i, s in enumerate(steps) if s.content and s.role == "assistant"]
@@ -350,45 +414,97 @@ def _with_calls(spoken: Transcript, calls: list[object]) -> tuple[Step, ...]:
     return tuple(replace(step, step_id=f"s{i}") for i, step in enumerate(merged, start=1))
 
 
-def _call_step(call: object, index: int) -> tuple[Step, str | None]:
+def _next_result(steps: list[Step], at: int, taken: set[int]) -> int | None:
+    """Return the next result of the same tool in a message without a call id."""
+    of_tool = (i for i in range(at + 1, len(steps)) if steps[i].tool == steps[at].tool)
+    return next((i for i in of_tool if steps[i].role == "tool" and i not in taken), None)
+
+
+def _call_step(call: object, index: int, clock: Clock) -> tuple[Step, str | None]:
     where = f"tool_calls[{index}]"
     if not isinstance(call, dict):
         raise FieldError(f"field {where!r}: must be an object")
-    latency = call["latency_s"] if call.get("latency_s") is not None else call.get("latency")
     failure = call.get("error")
     named = isinstance(failure, str | dict) and bool(failure)
     result = call.get("result")
     step = Step(
         step_id="",
         role="assistant",
-        tool=required_id(call.get("name"), f"{where}.name"),
-        arguments=readable(call.get("arguments")),
+        tool=required_id(first_of(call, "name", "tool"), f"{where}.name"),
+        arguments=call_arguments(call),
         result=readable(failure if result is None and named else result),
         error=named or (isinstance(failure, bool) and failure),
-        seconds=number(latency, f"{where}.latency_s"),
+        seconds=_seconds(call, where),
+        at=clock.seconds(call.get("timestamp")),
     )
     call_id = call.get("id")
     return step, call_id if isinstance(call_id, str) else None
 
 
-def _grade(grading: object, trace_id: str, taxonomy: Taxonomy) -> Verdict | None:
-    """Return the verdict of a grading: an outcome by name, a grade, or a reward, score or pass."""
-    judge = f"source:{TRANSCRIPT_SOURCE}"
-    reason = part(grading, "reason")
-    details = [d for d in (note(readable(reason)),) if d]
+def _grade(row: Mapping[str, object], trace_id: str, taxonomy: Taxonomy) -> Verdict | None:
+    """Return the verdict of a record: an outcome by name, a grade, or a reward, score or pass.
+
+    The grading as a whole comes first, then a bare `result`, then the graders within the grading
+    where all of them say the same.
+    """
+    judge, grading = f"source:{TRANSCRIPT_SOURCE}", row.get("grading")
+    graders = list(_graders(grading))
+    reason = note(readable(part(grading, "reason")))
+    details = [d for d in (reason, *(f"{name} {shown(value)}" for name, value in graders)) if d]
     named = part(grading, "outcome")
     if isinstance(named, str) and named.strip() in taxonomy.names:
         return Verdict(
             judge_id=judge,
             trace_id=trace_id,
             outcome=named.strip(),
-            reason=details[0] if details else None,
+            reason=note("; ".join(details)),
             proposed=True,
         )
     to_five = part(grading, "grade")
     if to_five is not None:
         return graded_to_five(to_five, judge, trace_id, taxonomy, details=details)
-    candidates = [part(grading, key) for key in ("reward", "score", "passed", "outcome")]
-    bare = grading if isinstance(grading, bool | int | float | str) else None
-    reward = next((value for value in (*candidates, bare) if value is not None), None)
+    reward = first_of(grading, *_GRADE_FIELDS)
+    for value in (grading, row.get("result")):
+        if reward is None and isinstance(value, bool | int | float):
+            reward = value
+        elif reward is None and isinstance(value, str) and (value is grading or _is_grade(value)):
+            reward = value
+    if reward is None:
+        reward = first_of(row, "reward", "score", "passed")
+    if reward is None and (status := _result(row)["status"]) is not None:
+        reward = status if _is_grade(status) and _status(status, "status") is None else None
+    if reward is None and graders:
+        said = {_reads_as(value) for _, value in graders}
+        if len(said) > 1 or None in said:
+            told = "the graders do not agree on 0 or 1: no class follows from them"
+            reason = note("; ".join((told, *details)))
+            return Verdict(judge_id=judge, trace_id=trace_id, outcome=NO_VERDICT, reason=reason)
+        reward = said.pop()
     return graded(reward, judge, trace_id, taxonomy, details=details)
+
+
+def _graders(grading: object) -> Iterator[tuple[str, object]]:
+    """Yield the name and the value of each grader within a grading."""
+    if isinstance(grading, dict):
+        own = (*_GRADE_FIELDS, "grade", "reason")
+        given = [(str(k), v) for k, v in grading.items() if k not in own]
+    elif isinstance(grading, list):
+        given = [(str(first_of(g, "name", "grader", "type") or k), g)
+                 for k, g in enumerate(grading, start=1)]  # fmt: skip
+    else:
+        given = []
+    for name, value in given:
+        found = first_of(value, *_GRADE_FIELDS) if isinstance(value, dict) else value
+        if isinstance(found, bool | int | float) or _is_grade(found):
+            yield name, found
+
+
+def _is_grade(value: object) -> bool:
+    return passed(value) is not None
+
+
+def _reads_as(value: object) -> bool | None:
+    """Return what one grader says: a word, true or false, or exactly 1 or 0."""
+    if isinstance(value, int | float):
+        return bool(value) if value in (0, 1) else None
+    return passed(value)

@@ -28,6 +28,7 @@ HIDDEN = "XHIDDENX"
 COST = 0.7654321
 
 TRIAL = 974_711
+GRADE = "PASS"
 
 SEEN = "what the reviewer reads"
 
@@ -111,6 +112,26 @@ def transcript() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def graded_transcript() -> dict[str, Any]:
+    """Return a run as evaluation logs print it, with its grades beside the messages."""
+    messages = [
+        {"role": "user", "content": f"Cancel: {SEEN} (graded)"},
+        {"role": "assistant", "tool_call": "cancel(order=51)"},
+        {"role": "tool", "result": "ok"},
+        {"role": "assistant", "content": "Cancelled."},
+    ]
+    graders = {
+        "code_grader": {"passed": True, "check": HIDDEN},
+        "model_grader": {"score": COST, "reasoning": HIDDEN},
+    }
+    return {
+        "task_id": f"{HIDDEN}-task", "trial_id": f"{HIDDEN}-trial", "transcript": messages,
+        "tool_calls": [{"name": "cancel", "args": {"order": 51}, "latency_ms": 80}],
+        "total_latency_ms": 4321, "timestamp": "2019-08-07T06:05:43", "grading": graders,
+        "result": GRADE,
+    }  # fmt: skip
+
+
 def write_files(folder: Path) -> list[Path]:
     """Write one file of each format; its name is hidden too."""
     row = record("csv-1")
@@ -125,6 +146,7 @@ def write_files(folder: Path) -> list[Path]:
         f"{HIDDEN}-own.jsonl": json.dumps(record("jsonl-1")),
         f"{HIDDEN}-own.csv": table.getvalue(),
         f"{HIDDEN}-transcripts.jsonl": json.dumps(transcript()),
+        f"{HIDDEN}-graded.jsonl": json.dumps(graded_transcript()),
     }
     for name, content in files.items():
         (folder / name).write_text(content, encoding="utf-8", newline="")
@@ -165,7 +187,7 @@ def build(path: Path, folder: Path) -> int:
 
 def seen_of_every_format(text: str) -> list[str]:
     """Return the formats of which a reviewer has read nothing: the search would find them."""
-    formats = ("tau-bench", "tau2", "jsonl-1", "csv-1", "transcript")
+    formats = ("tau-bench", "tau2", "jsonl-1", "csv-1", "transcript", "graded")
     return [name for name in formats if f"{SEEN} ({name})" not in text]
 
 
@@ -173,7 +195,7 @@ def found_signs(text: str, *more: str) -> list[str]:
     """Return what is in the traffic and must not be."""
     found = [sign for sign in (HIDDEN, str(COST), "2019-08", *more) if sign in text]
     # As a number of its own: identifiers and times hold any digits by chance.
-    return found + re.findall(rf"(?<![\w.-]){TRIAL}(?![\w.-])", text)
+    return found + re.findall(rf"(?<![\w.-])(?:{TRIAL}|{GRADE})(?![\w.-])", text)
 
 
 def test_nothing_hidden_goes_over_the_wire(server: Server, page: Page, tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 """What becomes of acknowledged work under faults: `make faults` prints every cell.
 
 An operation runs in a process of its own and prints what it was told is stored. The fault strikes,
-then the store is opened as anybody would, and what is there is compared with what was said.
-A cell is ``kept`` (all of it is there), ``named`` (opening says what is missing or damaged, and how
-it is mended) or ``LOST`` (something is missing and nobody says so).
+then the store is opened as anybody would, and what is there is compared with what was stored before
+and what was acknowledged. A cell is ``kept`` (all of it is there), ``named`` (opening says what is
+missing or damaged, and how it is mended), ``refused`` (nothing was begun) or ``LOST`` (something is
+missing and nobody says so).
 """
 
 import contextlib
@@ -23,15 +24,15 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 
-from calibration.errors import CalibrationError
-from calibration.records import LabelDraft
-from calibration.store import Store
+from calibration.errors import CalibrationError, StoreLockedError
+from calibration.records import LabelDraft, Verdict
+from calibration.store import RemoteStore, Store
 from calibration.store.backup import restore_backup, upgrade, verify_backup
 from calibration.store.doctor import examine
 from tests.store.builders import COMPLETE, make_desk, make_trace, token
-from tests.store.stores_of_before import rows_of, unpack
+from tests.store.stores_of_before import unpack
 
-SEED, NAME = 20400, "store.duckdb"
+SEED, NAME, SERVE, BEGUN = 20400, "store.duckdb", "serve", "begun"
 N = 12
 
 
@@ -48,7 +49,7 @@ def label(path: Path, batch: str) -> None:
             store.record_label(
                 LabelDraft(trace_id=items[0].trace_id, reviewer_id="ann", **draft)  # type: ignore[arg-type]
             )
-            said(f"label {items[0].trace_id}")
+            said(f"label ann {items[0].trace_id}")
 
 
 def bring_in(path: Path, _batch: str) -> None:
@@ -56,6 +57,28 @@ def bring_in(path: Path, _batch: str) -> None:
         for number in range(1_000, 1_000 + N):
             (trace_id,) = store.ingest([make_trace(number)]).imported
             said(f"trace {trace_id}")
+
+
+def hand_over(path: Path, _batch: str) -> None:
+    """Bring traces in beside a server that has the store (`serve`)."""
+    locked = StoreLockedError(f"{path}: another process holds the store")
+    with RemoteStore(path, locked, waiting=lambda _: None) as store:
+        for number in range(1_000, 1_003):
+            trace = make_trace(number)
+            verdict = Verdict(judge_id="source:x", trace_id=trace.trace_id, outcome="complete")
+            store.ingest([trace], grades=[verdict])
+            said(f"trace {trace.trace_id}")
+            said(f"verdict source:x {trace.trace_id}")
+
+
+def serve(path: Path, _batch: str) -> None:
+    """Have the store, and carry out what others hand over."""
+    with Store.open(path) as store:
+        keeper = store.keeper()
+        keeper.round()
+        keeper.start()
+        said("ready")
+        keeper.join()
 
 
 def adjudicate(path: Path, batch: str) -> None:
@@ -73,18 +96,20 @@ def back_up(path: Path, _batch: str) -> None:
 
 
 def upgraded(path: Path, _batch: str) -> None:
+    said(BEGUN)
     said(f"upgrade {upgrade(path)[1]}")
 
 
 def restored(path: Path, _batch: str) -> None:
     (backup,) = (path.parent / "kept").iterdir()
+    said(BEGUN)
     restore_backup(backup, path, replace=True)
     said("restore")
 
 
 OPERATIONS: dict[str, Callable[[Path, str], None]] = {
-    "import": bring_in, "label": label, "adjudicate": adjudicate, "backup": back_up,
-    "upgrade": upgraded, "restore": restored,
+    "import": bring_in, "label": label, "adjudicate": adjudicate, "hand-over": hand_over,
+    "backup": back_up, "upgrade": upgraded, "restore": restored,
 }  # fmt: skip
 
 
@@ -92,8 +117,18 @@ def prepared(folder: Path, operation: str) -> tuple[Path, str]:
     """Make the store of an operation; return it and its batch."""
     if operation == "upgrade":
         return unpack("schema-1", folder), "production-001"
-    desk = make_desk(folder / NAME, N)
+    desk = make_desk(folder / NAME, N, labels_wanted=2)
     desk.store.add_reviewer("Lea", role="lead")
+    # Work of yesterday: no fault of today may take it.
+    for item in desk.store.queue("bob", desk.batch, limit=3).items:
+        draft = {
+            "client_token": f"bob {item.trace_id}",
+            "batch_id": desk.batch,
+            "answers": COMPLETE,
+        }
+        desk.store.record_label(
+            LabelDraft(trace_id=item.trace_id, reviewer_id="bob", **draft)  # type: ignore[arg-type]
+        )
     if operation == "restore":
         desk.store.write_backup(folder / "kept")
     desk.store.close()
@@ -105,7 +140,7 @@ def run_here(operation: str, path: Path, batch: str, fault: str) -> None:
     if fault == "full disk":
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         sizes = [p.stat().st_size for p in path.parent.rglob("*") if p.is_file()]
-        most = 3_000 if operation in ("label", "adjudicate", "import") else max(sizes) // 2
+        most = max(sizes) // 2 if operation in ("backup", "upgrade", "restore") else 3_000
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
     elif fault == "read-only":
         for place in [path.parent, *path.parent.rglob("*")]:
@@ -122,7 +157,7 @@ def run_here(operation: str, path: Path, batch: str, fault: str) -> None:
 
         for module in (adjudication, labels, traces):
             module.utc_now = earlier  # type: ignore[attr-defined]
-    OPERATIONS[operation](path, batch)
+    (serve if operation == SERVE else OPERATIONS[operation])(path, batch)
 
 
 _ticks = iter(range(10**6))
@@ -143,42 +178,60 @@ class Cell:
 def strike(fault: str, operation: str, folder: Path, rng: random.Random) -> Cell:
     """Run an operation under a fault, and look at what is there."""
     path, batch = prepared(folder, operation)
+    before = _stored(path)
     for place in (folder, *folder.rglob("*")):
         place.chmod(0o777 if place.is_dir() else 0o666)
-    words = [sys.executable, "-m", "tests.store.faults", operation, str(path), batch, fault]
-    holder = None
-    if fault == "two servers":
-        holder = subprocess.Popen(
-            [sys.executable, "-c", "import sys, duckdb; c = duckdb.connect(sys.argv[1]); "
-             "print('held', flush=True); sys.stdin.read()", str(path)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert holder.stdout is not None
-        holder.stdout.readline()
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    holder = _holder(path, batch, fault, operation)
+    process = _started(operation, path, batch, fault)
+    struck = process if holder is None else holder
     if fault in ("kill", "removed log"):
-        _wait_for_lines(process, rng.randrange(3) if operation in ("upgrade", "restore") else 3)
-        time.sleep(rng.random() * 0.05)
-        process.kill()
+        _wait_for_lines(process, {"upgrade": 1, "restore": 1, "hand-over": 2}.get(operation, 3))
+        time.sleep(rng.random() * (0.3 if operation in ("upgrade", "restore") else 0.05))
+        struck.kill()
     elif fault == "replaced store":
-        _wait_for_lines(process, 0 if operation in ("upgrade", "restore") else 2)
+        _wait_for_lines(process, 1 if operation in ("upgrade", "restore") else 2)
         shutil.copy(path, folder / "other")
         os.replace(folder / "other", path)
     printed, error = process.communicate(timeout=120)
     if holder is not None:
-        holder.communicate("")
+        holder.kill()
+        holder.communicate()
     lines = [*_read.pop(process.pid, []), *printed.splitlines()]
+    lines = [line for line in lines if line != BEGUN]
     for place in (folder, *folder.rglob("*")):
         place.chmod(0o700 if place.is_dir() else 0o600)
     _harm(fault, path, rng)
-    missing, says = _missing(path, batch, lines)
+    missing, says = _missing(path, before, lines)
     refused = error.strip().splitlines()[-1] if error.strip() else ""
-    outcome = "kept" if not missing else "LOST"
+    outcome = "LOST" if missing else "kept" if lines or not refused else "refused"
     if says:
-        outcome = "named"
-    elif not lines and refused:
-        outcome = "refused"
+        outcome = "named" if "asr restore" in says else "LOST"
     return Cell(fault, operation, outcome, len(lines), len(lines) - len(missing), says or refused)
+
+
+def _started(operation: str, path: Path, batch: str, fault: str) -> "subprocess.Popen[str]":
+    words = [sys.executable, "-m", "tests.store.faults", operation, str(path), batch, fault]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _holder(path: Path, batch: str, fault: str, operation: str) -> "subprocess.Popen[str] | None":
+    """Start the server of a hand-over, or another process that has the store; both for two."""
+    if fault == "two servers":
+        script = (
+            "import sys, duckdb; c = duckdb.connect(sys.argv[1]); "
+            "print('held', flush=True); sys.stdin.read()"
+        )
+        holder = subprocess.Popen(
+            [sys.executable, "-c", script, str(path)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    elif operation == "hand-over":
+        holder = _started(SERVE, path, batch, fault)
+    else:
+        return None
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    return holder
 
 
 _read: dict[int, list[str]] = {}
@@ -214,34 +267,41 @@ def _harm(fault: str, path: Path, rng: random.Random) -> None:
             path.write_bytes(content[:at] + flipped + content[at + 1 :])
 
 
-def _missing(path: Path, batch: str, lines: list[str]) -> tuple[list[str], str]:
-    """Return what was acknowledged and is not there, and what opening the store says."""
+def _stored(path: Path) -> set[str]:
+    """Return what lies in a closed store, of any schema, as operations acknowledge it."""
+    of_table = {
+        "label_event": "'label ' || reviewer_id || ' ' || trace_id",
+        "trace": "'trace ' || trace_id",
+        "consensus": "'consensus ' || trace_id",
+        "verdict": "'verdict ' || judge_id || ' ' || trace_id",
+    }
+    with duckdb.connect(str(path), read_only=True) as connection:
+        query = " UNION ".join(f"SELECT {row} FROM {table}" for table, row in of_table.items())
+        return {line for (line,) in connection.execute(query).fetchall()}
+
+
+def _missing(path: Path, before: set[str], lines: list[str]) -> tuple[list[str], str]:
+    """Return what was stored or acknowledged and is not there, and what opening the store says."""
     try:
         with Store.open(path) as store:
-            there = {f"label {t}" for t in store.label_frame(batch)["trace_id"]}
-            there |= {f"trace {t}" for t in store.trace_frame()["trace_id"]}
-            there |= {f"consensus {t}" for t in store.consensus_frame()["trace_id"]}
             store.for_review(store.trace_frame()["trace_id"].tolist())
     except CalibrationError as error:
         if "asr upgrade" not in str(error):
             return [], str(error)
-        there = set()
-    wrong = [one.found for one in examine(path).findings if one.status == "problem"]
-    if wrong and not any("schema" in one for one in wrong):
-        return [], "; ".join(wrong)
-    missing = []
+    wrong = [one for one in examine(path).findings if one.status == "problem"]
+    if wrong and not any(one.check == "schema" for one in wrong):
+        return [], "; ".join(f"{one.found}: {one.mend}" for one in wrong)
+    there = _stored(path)
+    missing = sorted(before - there)
     for line in lines:
         what, _, which = line.partition(" ")
         if what == "backup":
-            with contextlib.suppress(CalibrationError):
+            try:
                 verify_backup(Path(which))
-                continue
-        elif what in ("upgrade", "restore"):
-            if rows_of(path):
-                continue
-        elif line in there:
-            continue
-        missing.append(line)
+            except CalibrationError:
+                missing.append(line)
+        elif what not in ("upgrade", "restore") and line not in there:
+            missing.append(line)
     return missing, ""
 
 
@@ -285,7 +345,9 @@ def main() -> None:
         for operation in OPERATIONS:
             own = [c for c in cells if (c.fault, c.operation) == (fault, operation)]
             outcomes = ", ".join(sorted({c.outcome for c in own}))
-            row.append(f"{outcomes} {sum(c.there for c in own)}/{sum(c.acknowledged for c in own)}")
+            known = [c for c in own if c.outcome in ("kept", "LOST")]
+            of = sum(c.acknowledged for c in known)
+            row.append(outcomes + (f" {sum(c.there for c in known)}/{of}" if of else ""))
         lines.append(f"| {fault} | " + " | ".join(row) + " |")
     sys.stdout.write("\n".join(lines) + "\n")
     for cell in cells:

@@ -1,10 +1,14 @@
 import json
+import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from calibration.records import trace_identity
+from calibration.store import Store
+from calibration.store.traces import tool_uses
 from calibration.trace_formats import Parsed
 
 
@@ -99,10 +103,105 @@ def test_an_error_of_a_call_marks_its_result_message(read: Any) -> None:
     assert [s.error for s in steps.trace.steps] == [False, True]
 
 
-def test_result_may_be_the_response_and_fields_may_stand_outside(read: Any) -> None:
-    trace = read(trace_id="mine", result="Yes.", cost_usd=0.5, latency=2).trace
+def test_fields_of_the_result_may_be_those_of_the_record(read: Any) -> None:
+    trace = read(trace_id="mine", response="Yes.", cost_usd=0.5, latency=2).trace
     assert (trace.trace_id, trace.response) == ("mine", "Yes.")
     assert (trace.cost_usd, trace.latency_s) == (0.5, 2.0)
+
+
+SPOKEN = [
+    {"role": "user", "content": "Cancel order 51."},
+    {"role": "assistant", "content": "I look.", "tool_call": "get_order(order_id=51)"},
+    {"role": "tool", "name": "get_order", "result": {"status": "paid"}},
+    {"role": "assistant", "tool_call": {"name": "cancel_order", "args": {"order_id": 51}}},
+    {"role": "tool", "result": "cancelled"},
+    {"role": "assistant", "content": "Order 51 is cancelled."},
+]
+GRADED: dict[str, Any] = {
+    "task_id": "cancel-51", "trial_id": 3, "timestamp": "2026-03-02T09:15:00Z",
+    "tool_calls": [
+        {"name": "get_order", "args": {"order_id": 51}, "latency_ms": 120,
+         "timestamp": "2026-03-02T09:15:02Z"},
+        {"name": "cancel_order", "args": {"order_id": 51}, "latency_ms": 80},
+    ],
+    "total_latency_ms": 4321,
+    "grading": {
+        "code_grader": {"passed": True, "check": "order 51 is cancelled"},
+        "model_grader": {"score": 0.87654321, "reasoning": "polite"},
+    },
+    "result": "PASS",
+}  # fmt: skip
+CALLED = {"name": "get_order", "args": {"order_id": 51}, "result": {"status": "paid"}}
+
+
+@pytest.mark.parametrize(
+    "spoken",
+    [
+        {"messages": SPOKEN},
+        {"transcript": SPOKEN},
+        {"transcript": {"messages": SPOKEN}},
+        {"transcript": [SPOKEN[0], CALLED, *SPOKEN[3:]]},
+    ],
+)
+def test_a_graded_transcript_shows_no_grade(
+    write: Any, split: Any, tmp_path: Path, spoken: dict[str, Any]
+) -> None:
+    taken, aside = split(write("t.jsonl", GRADED | spoken))
+    assert aside == []
+    trace, verdict = taken[0].trace, taken[0].verdict
+    assert trace.response == "Order 51 is cancelled."
+    assert (trace.latency_s, trace.trial) == (4.321, 3)
+    assert trace.started_at == datetime(2026, 3, 2, 9, 15, tzinfo=UTC)
+    assert (verdict.outcome, verdict.judge_id) == ("complete", "source:transcript")
+    assert "code_grader True; model_grader 0.87654321" in verdict.reason
+    called = [s for s in trace.steps if s.role == "assistant" and s.tool]
+    assert [(s.tool, s.seconds) for s in called] == [("get_order", 0.12), ("cancel_order", 0.08)]
+    assert all("51" in (s.arguments or "") for s in called)
+    assert {use.tool: use.calls for use in tool_uses(trace)} == {"get_order": 1, "cancel_order": 1}
+    results = [s.result for s in trace.steps if s.result]
+    assert results == ['{"status": "paid"}', "cancelled"]
+    with Store.open(tmp_path / "s.duckdb", create=True) as store:
+        store.ingest([trace], grades=[verdict])
+        shown = repr(store.for_review([trace.trace_id]))
+        assert not re.search("PASS|0.8765|grader|polite|passed", shown)
+        # What is hidden from reviewers is kept.
+        assert "0.87654321" in json.dumps(trace.metadata["grading"])
+        assert trace.metadata["result"] == "PASS"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "fields"),
+    [
+        ("complete", {"result": "PASS"}),
+        ("partial_minus", {"result": "failed"}),
+        ("partial_minus", {"result": {"status": "FAIL"}}),
+        ("partial_minus", {"result": "PASS", "grading": {"passed": False}}),
+        ("complete", {"grading": {"code": {"passed": True}, "model": {"score": 1.0}}}),
+        ("complete", {"grading": [{"name": "code", "passed": True}, {"score": "PASS"}]}),
+        ("no_verdict", {"grading": {"code": {"passed": True}, "model": {"score": 0.4}}}),
+        ("no_verdict", {"result": 0.4}),
+        (None, {"result": "Order 51 is cancelled."}),
+    ],
+)
+def test_a_grade_is_hidden_wherever_it_stands(
+    read: Any, outcome: str | None, fields: dict[str, Any]
+) -> None:
+    run = read(**fields)
+    assert (run.verdict.outcome if run.verdict else None) == outcome
+    assert (run.trace.response, run.trace.status) == (None, None)
+
+
+def test_results_without_ids_answer_the_calls_in_order(read: Any) -> None:
+    call = {"id": "", "function": {"name": "f", "arguments": "{}"}}
+    other = {"id": "", "function": {"name": "g", "arguments": "{}"}}
+    messages = [
+        {"role": "assistant", "tool_calls": [call, other]},
+        {"role": "tool", "tool_call_id": "", "content": "1"},
+        {"role": "tool", "tool_call_id": "", "content": "2"},
+    ]
+    trace = read(messages=messages).trace
+    assert [(s.tool, s.result) for s in trace.steps[2:]] == [("f", "1"), ("g", "2")]
+    assert {use.tool: use.calls for use in tool_uses(trace)} == {"f": 1, "g": 1}
 
 
 @pytest.mark.parametrize(
