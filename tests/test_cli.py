@@ -1,5 +1,6 @@
 """The way by the command line from the files to the report: what is stored, worked out by hand."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -90,12 +91,56 @@ def test_a_folder_is_imported_file_by_file(asr: Run, tmp_path: Path) -> None:
 
 
 def test_an_unrecognised_file_stores_nothing(asr: Run, tmp_path: Path) -> None:
-    good, bad = write_runs(tmp_path / "good.jsonl", 2), tmp_path / "bad.json"
+    bad = tmp_path / "bad.json"
     for content in (b"", b"{}", b"a,b\n1,2\n", b"\x00\x01\x02\xff" * 99, b"PK\x03\x04"):
         bad.write_bytes(content)
-        result = asr("import", good, bad, code=2)
+        result = asr("import", bad, code=2)
         assert (str(bad) in result.stderr, result.stdout) == (True, "")
+        assert "and 1 more files" in asr("import", bad, bad, code=2).stderr
     assert not (tmp_path / "asr.duckdb").exists()
+
+
+def test_a_foreign_file_among_others_is_named_and_passed_over(asr: Run, tmp_path: Path) -> None:
+    good, bad = write_runs(tmp_path / "good.jsonl", 2), tmp_path / "bad.json"
+    cut = tmp_path / "cut.json"
+    cut.write_text(f"[{good.read_text().splitlines()[0]},", encoding="utf-8")
+    for content in (b"", b"{}", b"a,b\n1,2\n", b"PK\x03\x04"):
+        bad.write_bytes(content)
+        found = data(asr("import", bad, good, cut, "--json"))
+        assert found["imported"] + found["already_there"] == 2
+        assert [Path(row["file"]).name for row in found["set_aside"]] == ["bad.json", "cut.json"]
+        assert all(row["reason"].startswith("not read: ") for row in found["set_aside"])
+
+
+def test_ids_of_the_source_stand_for_traces(asr: Run, tmp_path: Path) -> None:
+    rows = [
+        {"task_id": task, "trial_id": 0, "messages": [{"role": "user", "content": "Go."}]}
+        for task in ("one", "two" * 1000)
+    ]
+    runs = tmp_path / "runs.jsonl"
+    runs.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert data(asr("import", runs, "--workflow", "w", "--json"))["imported"] == 2
+    listed = data(asr("traces", "--json"))["traces"]
+    assert {row["source_id"] for row in listed} == {"runs/one", f"runs/{'two' * 1000}"}
+    found = data(asr("traces", "--text", "runs/one", "--json"))["traces"]
+    assert [row["task_key"] for row in found] == ["transcript/w/one"]
+    given = write_csv(tmp_path / "v.csv", "trace_id,outcome", "runs/one,complete")
+    assert data(asr("verdicts", given, "--judge", "j", "--json"))["stored"] == 1
+    asr("sample", "--n", 2, "--seed", 1)
+    given = write_csv(tmp_path / "l.csv", "trace_id,reviewer,outcome", "runs/one,Ann,complete")
+    assert asr("labels", "import", given).stdout.startswith("1 ")
+
+
+def test_an_id_of_the_source_that_several_traces_have_is_refused(asr: Run, tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": "Go."}]
+    rows = [{"task_id": "one", "trial_id": f"{k}", "messages": messages} for k in ("a1", "b1")]
+    runs = tmp_path / "runs.jsonl"
+    runs.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    asr("import", runs, "--workflow", "w", "--json")
+    with Store.open(tmp_path / "asr.duckdb") as store, store._db.write() as cursor:
+        cursor.execute("UPDATE trace SET source_id = 'both'")
+    given = write_csv(tmp_path / "v.csv", "trace_id,outcome", "both,complete")
+    assert "line 2" in asr("verdicts", given, "--judge", "j", code=2).stderr
 
 
 def test_a_changed_run_is_set_aside_until_it_is_taken(asr: Run, tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
 """Import traces, verdicts and labels from files into the store, and export labels."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -17,7 +17,7 @@ from calibration.analyses.evidence.from_store import (
     with_judge,
 )
 from calibration.analyses.reference_traces import is_reference
-from calibration.errors import CalibrationError, InputError, LabelRefusedError
+from calibration.errors import CalibrationError, InputError, LabelRefusedError, TraceFormatError
 from calibration.records import (
     NO_VERDICT,
     SOURCE_JUDGE,
@@ -33,12 +33,16 @@ from calibration.taxonomy import Taxonomy
 from calibration.trace_formats import ImportSettings, Parsed, Preview, detect, preview, read_traces
 from calibration.trace_formats.fields import wrong
 
+R = TypeVar("R", LabelRow, VerdictRow)
+
 REFERENCE = (
     "a trace of the reference dataset; those are for practice and no part of a rate: "
     "`asr reference practise` puts them in front of reviewers"
 )
 
 TELL_EVERY = 500
+
+NOT_READ = "not read"
 
 LABEL_COLUMNS = (
     "trace_id", "reviewer", "outcome", "adjudicated", "weight", "cluster", "rationale",
@@ -99,36 +103,50 @@ class ImportReport:
 def read_files(
     paths: Sequence[Path], settings: ImportSettings, *, told: Told | None = None
 ) -> FilesRead:
-    """Read trace files to the end; a file that is no trace file stops the import.
+    """Read trace files to the end; one of several that is no trace file is passed over.
 
-    `told` is called after every file, and every 500 runs within a file.
+    It is in `set_aside` with the reason, and in `files` with the format ``not read``. `told` is
+    called after every file, and every 500 runs within a file.
 
-    Raises InputError if a path does not exist or holds nothing readable.
+    Raises InputError if a path does not exist; TraceFormatError if no file is a trace file.
     """
     files = [file for path in paths for file in _expand(path)]
     parsed: list[Parsed] = []
     set_aside: list[SetAside] = []
     read: list[FileRead] = []
+    refused: list[TraceFormatError] = []
     for number, file in enumerate(files):
         before = len(parsed), len(set_aside)
-        for item in read_traces(file, settings):
-            runs = len(parsed) + len(set_aside)
-            if told is not None and runs % TELL_EVERY == 0:
-                told(number, runs)
-            if not isinstance(item, Parsed):
-                set_aside.append(item)
-            elif is_reference(item.trace):
-                set_aside.append(SetAside(file=item.file, line=item.line, reason=REFERENCE))
-            else:
-                parsed.append(item)
+        try:
+            for item in read_traces(file, settings):
+                runs = len(parsed) + len(set_aside)
+                if told is not None and runs % TELL_EVERY == 0:
+                    told(number, runs)
+                if not isinstance(item, Parsed):
+                    set_aside.append(item)
+                elif is_reference(item.trace):
+                    set_aside.append(SetAside(file=item.file, line=item.line, reason=REFERENCE))
+                else:
+                    parsed.append(item)
+            form = detect(file).title
+        except TraceFormatError as error:
+            # Nothing of a file that was cut off: its last run may be another one.
+            del parsed[before[0] :], set_aside[before[1] :]
+            reason = str(error).removeprefix(f"{file}").lstrip(":, ")
+            set_aside.append(SetAside(file=str(file), line=None, reason=f"not read: {reason}"))
+            refused.append(error)
+            form = NOT_READ
         read.append(
             FileRead(
                 path=file,
-                format=detect(file).title,
+                format=form,
                 traces=len(parsed) - before[0],
                 set_aside=len(set_aside) - before[1],
             )
         )
+    if refused and len(refused) == len(files):
+        others = f" (and {len(files) - 1} more files)" if len(files) > 1 else ""
+        raise TraceFormatError(f"{refused[0]}{others}") from refused[0]
     if told is not None:
         told(len(files), len(parsed) + len(set_aside))
     return FilesRead(
@@ -219,7 +237,7 @@ def import_verdicts(store: Store, path: Path, *, judge_id: str) -> ImportResult[
             f"with the traces), got {judge_id!r}"
         )
     verdicts, known = [], (*store.taxonomy().names, NO_VERDICT)
-    for row in verdict_rows(path, required=("outcome",)):
+    for row in _named(store, path, verdict_rows(path, required=("outcome",))):
         verdicts.append(
             Verdict(
                 judge_id=judge_id.strip(),
@@ -240,6 +258,18 @@ def import_verdicts(store: Store, path: Path, *, judge_id: str) -> ImportResult[
     return done
 
 
+def _named(store: Store, path: Path, rows: Iterable[R]) -> list[R]:
+    """Return rows by trace id where the file names traces by the ids of their source."""
+    found = list(rows)
+    ids = store.ids_by_source({row.trace_id for row in found})
+    for row in found:
+        of = ids.get(row.trace_id, [])
+        if len(of) > 1:
+            with located(path, row.line):
+                raise wrong("trace_id", f"names {len(of)} traces, {of[0]} and others", row.trace_id)
+    return [replace(r, trace_id=ids[r.trace_id][0]) if r.trace_id in ids else r for r in found]
+
+
 def _class_of(path: Path, row: LabelRow | VerdictRow, known: Sequence[str]) -> str:
     if row.outcome not in known:
         with located(path, row.line):
@@ -256,7 +286,7 @@ def import_labels(store: Store, path: Path, *, batch_id: str) -> ImportResult[tu
     label is for a trace of the batch.
     """
     taxonomy = store.taxonomy()
-    every = [(row, _no_label(row)) for row in label_rows(path)]
+    every = [(row, _no_label(row)) for row in _named(store, path, label_rows(path))]
     rows = [row for row, why in every if why is None]
     aside = [SetAside(file=str(path), line=row.line, reason=why) for row, why in every if why]
     names = [_reviewer(path, row) for row in rows]

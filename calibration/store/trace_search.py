@@ -62,7 +62,7 @@ class TraceFilter:
     workflows: tuple[str, ...] = ()
     statuses: tuple[str, ...] = ()
     task_key: str | None = None
-    text: str | None = None  # in the task, in any case
+    text: str | None = None  # in the task, in any case; or the id of the trace or of its source
     tool: str | None = None
     tool_ended: Literal["ok", "error"] | None = None
     started_from: datetime | None = None  # UTC
@@ -209,9 +209,10 @@ def _with_tool(query: _Query, chosen: TraceFilter) -> None:
     ended = {
         None: "", "error": " HAVING sum(errors) > 0", "ok": " HAVING sum(errors) = 0"
     }[chosen.tool_ended]  # fmt: skip
-    named = "" if chosen.tool is None else " WHERE tool = ?"
+    named = "" if chosen.tool is None else " AND tool = ?"
     query.where(
-        f"t.trace_id IN (SELECT trace_id FROM trace_tool{named} GROUP BY trace_id{ended})",
+        f"t.trace_id IN (SELECT trace_id FROM trace_tool WHERE NOT by_user{named} "
+        f"GROUP BY trace_id{ended})",
         *([] if chosen.tool is None else [chosen.tool]),
     )
 
@@ -222,8 +223,10 @@ def _with_text(db: Database, cursor: Cursor, query: _Query, text: str) -> None:
     if not parts:
         return
     query.where(
-        "(t.trace_id, t.part) IN (SELECT trace_id, parse_filename(filename) "
-        "FROM read_parquet(?, filename = true) WHERE contains(lower(task), lower(?)))",
+        "(? IN (t.trace_id, t.source_id) OR (t.trace_id, t.part) IN "
+        "(SELECT trace_id, parse_filename(filename) "
+        "FROM read_parquet(?, filename = true) WHERE contains(lower(task), lower(?))))",
+        text.strip(),
         parts,
         text,
     )
@@ -251,7 +254,7 @@ def _with_details(db: Database, cursor: Cursor, order: str) -> pd.DataFrame:
         f"FROM listed LEFT JOIN ({tasks}) AS tasks "
         "ON tasks.trace_id = listed.trace_id AND tasks.part = listed.part "
         "LEFT JOIN (SELECT trace_id, sum(calls) AS calls, sum(errors) AS errors FROM trace_tool "
-        "SEMI JOIN listed USING (trace_id) GROUP BY trace_id) AS used "
+        "SEMI JOIN listed USING (trace_id) WHERE NOT by_user GROUP BY trace_id) AS used "
         f"ON used.trace_id = listed.trace_id ORDER BY {order}",
         [files] if files else [],
     ).df()
@@ -286,7 +289,7 @@ class TraceSearch(StorePart):
                 found[name] = tuple(sorted(row[0] for row in counted))
             counted = cursor.execute(
                 "SELECT tool FROM trace_tool SEMI JOIN (FROM trace WHERE source <> ?) "
-                "USING (trace_id) GROUP BY tool ORDER BY sum(calls) DESC, tool "
+                "USING (trace_id) WHERE NOT by_user GROUP BY tool ORDER BY sum(calls) DESC, tool "
                 f"LIMIT {MAX_OPTIONS}",
                 [REFERENCE_SOURCE],
             ).fetchall()
@@ -333,7 +336,8 @@ class TraceSearch(StorePart):
         hidden = ""
         if for_leads:
             hidden = (
-                f", {_CLASS} AS class, coalesce(labelled.labels, 0) AS labels, t.model, t.cost_usd"
+                f", {_CLASS} AS class, coalesce(labelled.labels, 0) AS labels, t.model, "
+                "t.cost_usd, t.source_id"
             )
             hidden += "" if chosen.judge is None else ", judged.outcome AS verdict"
         order = f"{SORTED_BY[sort]} {'DESC' if descending else 'ASC'} NULLS LAST, seq"

@@ -781,6 +781,19 @@ class TraceStore(StorePart):
         )
 
     @open_to(LEAD)
+    def ids_by_source(self, names: Iterable[str]) -> dict[str, list[str]]:
+        """Return the trace ids that these ids of a source stand for; a trace id is none."""
+        wanted = list(names)
+        with self._db.read() as cursor:
+            found = cursor.execute(
+                "SELECT source_id, list(trace_id ORDER BY seq) FROM trace "
+                "WHERE list_contains(?::VARCHAR[], source_id) AND source <> ? "
+                "AND source_id NOT IN (SELECT trace_id FROM trace) GROUP BY source_id",
+                [wanted, REFERENCE_SOURCE],
+            ).fetchall()
+        return dict(found)
+
+    @open_to(LEAD)
     def production_traces(self) -> pd.DataFrame:
         """Return `trace_frame` without the reference set, whose traces were written to be hard."""
         frame: pd.DataFrame = self._unbound().trace_frame()

@@ -12,7 +12,8 @@ from datetime import UTC, datetime, tzinfo
 from calibration.records import GRADES, NO_VERDICT, Verdict
 from calibration.taxonomy import Taxonomy
 
-MAX_ID_CHARS = 200
+MAX_ID_BYTES = 4_096
+MAX_FIELD_NAME = 200
 MAX_METADATA_CHARS = 64_000
 MAX_METADATA_TEXT = 4_000
 MAX_METADATA_DEPTH = 8
@@ -104,16 +105,16 @@ def required_text(value: object, name: str) -> str:
 
 
 def identifier(value: object, name: str) -> str | None:
-    """Check an id of 1 to 200 printable characters; a whole number becomes its digits."""
+    """Check an id of 1 to 4,096 bytes of printable text; a whole number becomes its digits."""
     if value is None:
         return None
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
-    rule = f"must be 1 to {MAX_ID_CHARS} characters without control characters"
+    rule = f"must be 1 to {MAX_ID_BYTES:,} bytes without control characters"
     if not isinstance(value, str):
         raise wrong(name, rule, value)
     value = value.strip(" ")
-    if not 1 <= len(value) <= MAX_ID_CHARS or _CONTROL.search(value):
+    if not 1 <= len(value.encode("utf-8", "replace")) <= MAX_ID_BYTES or _CONTROL.search(value):
         raise wrong(name, rule, value)
     return value
 
@@ -238,7 +239,7 @@ def bounded_metadata(items: Iterable[tuple[str, object]]) -> dict[str, object]:
             continue
         plain = _plain(value, MAX_METADATA_DEPTH)
         size = len(key) + len(json.dumps(plain, ensure_ascii=False))
-        if size > room or len(key) > MAX_ID_CHARS:
+        if size > room or len(key) > MAX_FIELD_NAME:
             left_out += 1
             continue
         room -= size

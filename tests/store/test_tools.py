@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from calibration.records import Step
-from calibration.store.store import Store
+from calibration.store import Store, TraceFilter
 from calibration.store.traces import ToolUse, tool_uses
 from tests.store.builders import make_trace
 
@@ -30,9 +30,13 @@ def test_an_answer_is_counted_with_its_call() -> None:
     )
 
 
-def test_calls_of_a_simulated_user_are_found_but_are_not_the_agents(tmp_path: Path) -> None:
+def test_calls_of_a_simulated_user_are_not_the_agents(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s.duckdb", create=True) as store:
         store.ingest([make_trace(1, steps=STEPS)])
         row = store.operation_frame().iloc[0]
         assert (row["tool_calls"], row["tool_errors"]) == (5, 2)
-        assert "reboot" in store.trace_facets().tools
+        # The list shows the agent's calls, as the signals of a report do.
+        listed = store.trace_list(TraceFilter(), for_leads=True).iloc[0]
+        assert (listed["tool_calls"], listed["tool_errors"]) == (5, 2)
+        assert "reboot" not in store.trace_facets().tools
+        assert store.count_traces(TraceFilter(tool="reboot")) == 0

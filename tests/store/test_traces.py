@@ -152,7 +152,7 @@ def test_an_import_that_was_cut_off_stores_nothing_and_can_be_repeated(
 
     with monkeypatch.context() as patch:
         patch.setattr(module, name, cut_off)
-        with pytest.raises((OSError, KeyboardInterrupt)):
+        with pytest.raises((StoreError, KeyboardInterrupt)):
             store.ingest(make_traces(2))
     assert len(store.trace_frame()) == 0
     assert len(store.ingest(make_traces(2)).imported) == 2

@@ -32,7 +32,7 @@ AHEAD = (
 COLUMNS = {
     "trace_id": "trace", "task_key": "task key", "n_steps": "steps", "started_at": "started (UTC)",
     "latency_s": "latency s", "tool_calls": "tool calls", "tool_errors": "tool errors",
-    "cost_usd": "cost $", "class": "class (humans)",
+    "cost_usd": "cost $", "source_id": "id in its source", "class": "class (humans)",
 }  # fmt: skip
 
 
