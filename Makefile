@@ -8,7 +8,7 @@ PORT ?= 8501
 # Compiled once and kept: a run of the tests starts a hundred processes.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: install dev engines run test test-long snapshots check fuzz faults simulate bench bench-agreement bench-calibration bench-asr screens lock clean
+.PHONY: install dev engines run test test-long snapshots check fuzz faults simulate bench bench-agreement bench-calibration bench-asr load screens lock clean
 
 install: $(VENV)/.installed
 
@@ -98,6 +98,11 @@ bench-calibration: dev
 # docs/benchmarks/asr.md. 100 million: `make bench-asr ROWS="--rows 100000000"`.
 bench-asr: dev
 	$(BIN)/python -m benchmarks.asr $(ROWS)
+
+# Fifty reviewers for five minutes, how many are too many, and half an hour of twenty: adds to
+# docs/benchmarks/load.md. Wants a quiet machine for an hour; one part: `make load PART=soak`.
+load: dev
+	$(BIN)/python -m benchmarks.load $(addprefix --part ,$(PART))
 
 # Every page, full and empty, wide and narrow, light and dark: .screens. Those that a document shows
 # are copied to docs/screens.

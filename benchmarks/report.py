@@ -27,11 +27,12 @@ def _cell(value: object) -> str:
 
 def run_head(packages: Sequence[str], *, load: float, seed: int) -> str:
     """Return the title of a section: when, with which versions, on what."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     versions = ", ".join(f"{name} {version(name)}" for name in packages)
     return (
         f"## {datetime.now(UTC):%Y-%m-%d %H:%M} UTC\n\n{versions}, "
         f"Python {platform.python_version()}, {os.cpu_count()} cores ({platform.machine()}), "
-        f"load {load:.1f} before the start, seed {seed}.\n\n"
+        f"{memory / 1e9:.0f} GB of memory, load {load:.1f} before the start, seed {seed}.\n\n"
     )
 
 

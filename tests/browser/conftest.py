@@ -104,6 +104,11 @@ class Server:
                 time.sleep(0.1)
         raise RuntimeError(f"no server after 30 s: {self.store.with_suffix('.log').read_text()}")
 
+    @property
+    def pid(self) -> int:
+        assert self.process is not None, "start it first"
+        return self.process.pid
+
     def stop(self) -> None:
         if self.process is not None:
             self.process.terminate()

@@ -20,6 +20,7 @@ from websockets.exceptions import WebSocketException
 from websockets.typing import Origin, Subprotocol
 
 RESEND_S = 1.5
+SPREAD = 0.6  # standard deviation of the logarithm of a think time
 
 PATHS = (
     {"output": "no"},
@@ -94,7 +95,8 @@ class Reviewer:
         return str(queue[0]["trace_id"]) if queue else None
 
     async def _pause(self, seconds: float) -> None:
-        await asyncio.sleep(seconds * self.rng.uniform(0.5, 1.5))
+        """Wait for a log-normal time with this mean: people pause rarely, and then for long."""
+        await asyncio.sleep(seconds * self.rng.lognormvariate(-(SPREAD**2) / 2, SPREAD))
 
     async def _decide(self, socket: ClientConnection, trace_id: str) -> None:
         """Think, answer a question, think, answer the rest."""
