@@ -26,7 +26,14 @@ from calibration.records import (
     Verdict,
     Workflow,
 )
-from calibration.store import ImportResult, Store, check_sub_goals, clean_tags, import_token
+from calibration.store import (
+    ImportResult,
+    Store,
+    check_sub_goals,
+    clean_tags,
+    import_token,
+    reviewer_id_of,
+)
 from calibration.tables.labels import EXPOSED, LabelRow, VerdictRow, label_rows, verdict_rows
 from calibration.tables.rows import Row, as_csv, located, none_of
 from calibration.taxonomy import Taxonomy
@@ -293,18 +300,11 @@ def import_labels(store: Store, path: Path, *, batch_id: str) -> ImportResult[tu
     marks = [_marks(path, row) for row in rows]
     for row in rows:
         _class_of(path, row, taxonomy.names)
-    people: dict[str, str] = {}
-    for row, name in zip(rows, names, strict=True):
-        if name not in people:
-            try:
-                people[name] = store.add_reviewer(name).reviewer_id
-            except InputError as error:
-                raise InputError(f"{path}, line {row.line}, field 'reviewer': {error}") from error
     drafts = [
-        _draft(taxonomy, batch_id, people[name], row, *of)
+        _draft(taxonomy, batch_id, reviewer_id_of(name), row, *of)
         for row, name, of in zip(rows, names, marks, strict=True)
     ]
-    done = store.import_labels(batch_id, drafts)
+    done = store.import_labels(batch_id, drafts, names=list(dict.fromkeys(names)))
     if drafts and not (done.imported or done.already_there or done.changed):
         raise CalibrationError(
             f"{path}: none of its {len(drafts)} labels is for a trace of batch {batch_id!r}; "
@@ -323,7 +323,7 @@ def _reviewer(path: Path, row: LabelRow) -> str:
     if not row.reviewer:
         raise InputError(f"{path}, line {row.line}: field 'reviewer' is missing")
     name = " ".join(row.reviewer.split())
-    if not any(map(str.isalnum, name)) or len(name) > 80:
+    if not reviewer_id_of(name) or len(name) > 80:
         with located(path, row.line):
             raise wrong("reviewer", "must have 1 to 80 letters or digits", name)
     return name

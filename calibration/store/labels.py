@@ -39,7 +39,14 @@ from calibration.store.leases import (
     end_lease,
     is_exam,
 )
-from calibration.store.people import LEAD, REVIEWER, open_to
+from calibration.store.people import (
+    ADMIN,
+    LEAD,
+    REVIEWER,
+    open_to,
+    put_reviewer,
+    reviewer_id_of,
+)
 from calibration.store.traces import ImportResult, TraceStore, parts_directory, read_tasks
 from calibration.taxonomy import Taxonomy
 
@@ -390,12 +397,16 @@ class LabelStore(TraceStore):
             end_lease(cursor, draft.batch_id, draft.trace_id, draft.reviewer_id)
         return Receipt(event_id=event_id, outcome=outcome, duplicate=False)
 
-    @open_to(LEAD)
+    @open_to(ADMIN)
     def import_labels(
-        self, batch_id: str, drafts: Sequence[LabelDraft]
+        self, batch_id: str, drafts: Sequence[LabelDraft], *, names: Sequence[str] = ()
     ) -> ImportResult[tuple[str, str]]:
-        """Store labels from elsewhere once each, without lease or evidence; none is overwritten."""
+        """Store labels from elsewhere once each, without lease or evidence; none is overwritten.
+
+        Reviewers of these names are added where a label of theirs is stored.
+        """
         taxonomy = self._rules()
+        new = {reviewer_id_of(name): name for name in names}
         with self._db.write() as cursor:
             if is_exam(cursor, batch_id):
                 raise InputError(
@@ -425,7 +436,7 @@ class LabelStore(TraceStore):
                 stored = current.get(key) or (fresh[key][1] if key in fresh else None)
                 if draft.trace_id not in items:
                     missing.append(draft.trace_id)
-                elif draft.reviewer_id not in people:
+                elif draft.reviewer_id not in people.keys() | new.keys():
                     raise InputError(
                         f"reviewer {draft.reviewer_id!r} is not in the store; add them"
                     )
@@ -438,6 +449,10 @@ class LabelStore(TraceStore):
                     already.append(key)
                 else:
                     changed.append(key)
+            for reviewer_id in dict.fromkeys(d.reviewer_id for d, _ in fresh.values()):
+                if reviewer_id not in people:
+                    put_reviewer(cursor, new[reviewer_id], role="reviewer", simulated=False)
+                    people[reviewer_id] = False
             simulated = [people[d.reviewer_id] or traces[d.trace_id] for d, _ in fresh.values()]
             insert_labels(cursor, taxonomy, batch_id, list(fresh.values()), simulated)
             if fresh:

@@ -190,7 +190,11 @@ def test_labels_of_other_traces_are_counted(new_world: NewWorld, tmp_path: Path)
     done = bring_labels(world, tmp_path / "f.csv", f"{LABELS}{good}{other},Ann,complete,,,\n")
     assert (len(done.imported), done.unknown) == (1, (other,))
     with pytest.raises(CalibrationError, match="none of its 1 labels is for a trace of batch"):
-        bring_labels(world, tmp_path / "f.csv", f"{LABELS}{other},Ann,complete,,,\n")
+        bring_labels(world, tmp_path / "f.csv", f"{LABELS}{other},Bo,complete,,,\n")
+    with pytest.raises(InputError, match="line 3"):
+        bring_labels(world, tmp_path / "f.csv", f"{LABELS}{good}{other},Cy,done,,,\n")
+    # A file of which nothing is stored adds nobody.
+    assert [person.name for person in world.store.reviewers()] == ["Ann"]
 
 
 def test_files_are_told_one_by_one_with_their_format(tmp_path: Path) -> None:

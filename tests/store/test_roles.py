@@ -38,11 +38,10 @@ FOR_REVIEWERS = NOT_IN_ONES_NAME | {
 }  # fmt: skip
 
 FOR_ADMINS = {
-    "access", "add_reviewer", "audit_trail", "make_first_admin", "person_of_session",
-    "set_certificate_demand",
-    "set_identities", "set_passphrase", "set_role", "set_taxonomy", "sign_in_is_configured",
-    "store_hash", "take_passphrase", "verify_sign_in", "wants_first_admin",
-    "write_backup",
+    "access", "add_reviewer", "audit_trail", "import_labels", "make_first_admin",
+    "person_of_session", "set_certificate_demand", "set_identities", "set_passphrase",
+    "set_role", "set_taxonomy", "sign_in_is_configured", "store_hash", "take_passphrase",
+    "verify_sign_in", "wants_first_admin", "write_backup",
 }  # fmt: skip
 
 ANN = Reviewer(reviewer_id="ann", name="Ann")
