@@ -195,7 +195,7 @@ def found_signs(text: str, *more: str) -> list[str]:
     """Return what is in the traffic and must not be."""
     found = [sign for sign in (HIDDEN, str(COST), "2019-08", *more) if sign in text]
     # As a number of its own: identifiers and times hold any digits by chance.
-    return found + re.findall(rf"(?<![\w.-])(?:{TRIAL}|{GRADE})(?![\w.-])", text)
+    return found + re.findall(rf"(?<![\w.-]){TRIAL}(?![\w.-])", text)
 
 
 def test_nothing_hidden_goes_over_the_wire(server: Server, page: Page, tmp_path: Path) -> None:
@@ -214,6 +214,8 @@ def test_nothing_hidden_goes_over_the_wire(server: Server, page: Page, tmp_path:
     text = traffic.heard()
     assert seen_of_every_format(text) == []
     assert found_signs(text) == []
+    # An examination may say PASS to its reviewer; a trace at the desk may not.
+    assert re.findall(rf"(?<![\w.-]){GRADE}(?![\w.-])", text) == []
 
 
 GOOD = "correct horse battery"
