@@ -8,7 +8,7 @@ PORT ?= 8501
 # Compiled once and kept: a run of the tests starts a hundred processes.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: install dev engines run test test-long snapshots check fuzz faults simulate bench bench-agreement bench-calibration bench-asr load screens lock clean
+.PHONY: install dev engines run test test-long snapshots check fuzz faults simulate bench bench-agreement bench-calibration bench-asr bench-pages load screens vendor lock clean
 
 install: $(VENV)/.installed
 
@@ -44,9 +44,10 @@ run: install
 test: dev
 	$(BIN)/python -m pytest -q -m "not slow and not long" -n 3 --dist loadfile
 
-# Minutes at the browser and under load; CI runs them after the others.
+# Minutes at the browser and under load; CI runs them after the others. Three at once: they wait
+# for a browser most of the time.
 test-long: dev
-	$(BIN)/python -m pytest -q -m long -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -m long -n 3 --dist loadfile
 
 # What every command prints and writes, anew: for a change that is meant; look at the difference.
 snapshots: dev
@@ -57,6 +58,7 @@ check: dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.dependencies
 	$(BIN)/python -m pytest -q --doctest-modules calibration reference_dataset app \
 	  --ignore=app/views --ignore=app/main.py --ignore=app/asgi.py
 
@@ -99,6 +101,11 @@ bench-calibration: dev
 bench-asr: dev
 	$(BIN)/python -m benchmarks.asr $(ROWS)
 
+# Height, words, accessibility and seconds of every page of the demo: adds to
+# docs/benchmarks/pages.md; about ten minutes.
+bench-pages: dev
+	$(BIN)/python -m benchmarks.pages
+
 # Fifty reviewers for five minutes, how many are too many, and half an hour of twenty: adds to
 # docs/benchmarks/load.md. Wants a quiet machine for an hour; one part: `make load PART=soak`.
 load: dev
@@ -109,12 +116,24 @@ load: dev
 screens: dev
 	$(BIN)/python -m benchmarks.screens
 
+# The Markdown parser of the desk as one file, byte for byte what `package-lock.json` pins; wants Node
+# and npm. `npm audit` in that folder asks for known advisories.
+VENDOR := .ci/vendor
+vendor:
+	npm ci --prefix $(VENDOR) --ignore-scripts --no-audit --no-fund
+	cd $(VENDOR) && echo 'export {parser, Table, Strikethrough} from "@lezer/markdown";' | \
+	  node_modules/.bin/esbuild --bundle --format=esm --target=es2022 --minify --legal-comments=none \
+	  --banner:js="// @lezer/markdown $$(node -p 'JSON.parse(fs.readFileSync("node_modules/@lezer/markdown/package.json")).version'), made by make vendor; licence: LICENSE" \
+	  --outfile=$(CURDIR)/app/desk/vendor/markdown.js
+	cp $(VENDOR)/node_modules/@lezer/markdown/LICENSE app/desk/vendor/LICENSE
+
 # Universal for Python 3.11 to 3.14, hashes, no index addresses.
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 lock: $(BIN)/uv
 	$(LOCK) $(LOCKS)/uv.in -o $(LOCKS)/uv.lock
 	$(LOCK) --extra build pyproject.toml -o $(LOCKS)/run.lock
-	$(LOCK) --extra build --extra dev -c $(LOCKS)/run.lock pyproject.toml -o $(LOCKS)/dev.lock
+	$(LOCK) --extra build --extra oidc -c $(LOCKS)/run.lock pyproject.toml -o $(LOCKS)/oidc.lock
+	$(LOCK) --extra build --extra oidc --extra dev -c $(LOCKS)/oidc.lock pyproject.toml -o $(LOCKS)/dev.lock
 	$(LOCK) --extra postgres --extra spark -c $(LOCKS)/dev.lock pyproject.toml -o $(LOCKS)/engines.lock
 
 clean:

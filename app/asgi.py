@@ -1,20 +1,24 @@
 """The server: security headers, who is let in, and a lifespan that closes the store."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import click
 import streamlit as st
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.access import health
+from app.access import health, oidc
 from app.access.door import Door, is_secure, opened_store
 from app.access.sign_in import ROUTES, announce_first_admin
 from app.access.sockets import limit_server
 from app.access.uploads import Uploads
+from app.desk import module
 from app.session import close_stores, open_store, store_path
 from calibration.errors import CalibrationError, NotAllowedError
 from calibration.serving import lets_others_in, public_origin, trouble_with_proxy
@@ -71,6 +75,21 @@ class SecurityHeaders:
         await self.app(scope, receive, send_with_headers)
 
 
+class Packed:
+    """Compresses scripts and styles, which Streamlit sends as they are: 3 MB for a first visit.
+
+    Nothing else: whoever can choose a part of a page could learn the rest from its packed size.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app, self.packing = app, GZipMiddleware(app, compresslevel=6)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, packed if it asks for a script or a style."""
+        is_asset = scope["type"] == "http" and scope["path"].endswith((".js", ".css"))
+        await (self.packing if is_asset else self.app)(scope, receive, send)
+
+
 @asynccontextmanager
 async def lifespan(_app: st.App) -> AsyncIterator[None]:
     """Hold the store from the start, so that a second server is refused, and let it go.
@@ -80,24 +99,56 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
     NotAllowedError
         If the server listens beyond this machine before sign-in is configured.
     InputError
-        If the public origin is none, or the trusted proxies are no addresses.
+        If the public origin is none, the trusted proxies are no addresses, or people sign in by an
+        identity provider whose settings are incomplete.
     """
     path = store_path()
     if path.exists():
         with suppress(CalibrationError):  # the page says what is wrong, and tries again
             open_store(path)
     try:
-        address, store = st.get_option("server.address"), opened_store()
-        refuse_strangers(address, store)
+        with _in_a_sentence():
+            address, store = st.get_option("server.address"), opened_store()
+            refuse_strangers(address, store)
+            if store is not None and store.identities() == "oidc":
+                oidc.provider()
         for line in trouble_with_proxy(address):
             click.echo(f"asr-calibration: {line}", err=True)
         announce_first_admin(store)
         limit_server()
         health.set_up_log()
         health.is_in_place(store)
+        telling = asyncio.create_task(_tell_address(address or "127.0.0.1", path))
         yield
+        telling.cancel()
     finally:
         close_stores()
+
+
+async def _tell_address(host: str, path: Path) -> None:
+    """Print where the app is, once its port answers."""
+    port = st.get_option("server.port")
+    while True:
+        try:
+            _, writer = await asyncio.open_connection(host, port)
+        except OSError:
+            await asyncio.sleep(0.1)
+        else:
+            break
+    writer.close()
+    where = public_origin() or f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    click.echo(f"asr-calibration: {where}  (store {path})", err=True)
+
+
+@contextmanager
+def _in_a_sentence() -> Iterator[None]:
+    """Print an error as a sentence; the server would print a traceback in its place."""
+    try:
+        yield
+    except CalibrationError as error:
+        click.echo(f"error: {error}", err=True)
+        logging.getLogger("uvicorn.error").addFilter(lambda told: "Traceback" not in str(told.msg))
+        raise
 
 
 def refuse_strangers(address: str | None, store: Store | None) -> None:
@@ -113,19 +164,21 @@ def refuse_strangers(address: str | None, store: Store | None) -> None:
         return
     raise NotAllowedError(
         f"{opened} lets other machines in, and sign-in is not configured: "
-        "first `asr reviewer NAME --role admin`, `asr passphrase NAME` and `asr identities "
-        "passphrase`; or start it with --server.address=127.0.0.1 and without a public origin"
+        "first `asr people add NAME --role admin`, `asr people passphrase NAME` and "
+        "`asr people sign-in passphrase`; or start it with --server.address=127.0.0.1 and "
+        "without a public origin"
     )
 
 
 app = st.App(
     Path(__file__).with_name("main.py"),
     lifespan=lifespan,
-    routes=[*health.ROUTES, *ROUTES],
+    routes=[*health.ROUTES, *ROUTES, *oidc.ROUTES, *module.ROUTES],
     middleware=[
         Middleware(SecurityHeaders),
         Middleware(health.Watch),
         Middleware(Door),
         Middleware(Uploads),
+        Middleware(Packed),
     ],
 )

@@ -1,33 +1,18 @@
 """The entry script: title, banner, navigation by role."""
 
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 import streamlit as st
 
 from app import frame, session
+from app.components import trace_links
+from app.frame import title
 from calibration.store import Store
 
 FOR_LEADS = ("overview", "agreement", "adjudicate", "reviewers", "judge", "asr", "data", "start")
 FOR_ADMINS = ("people",)
-TITLES = {"asr": "ASR", "start": "Set up"}
-
-# By address: links that people keep stay true wherever a script lies.
-SCRIPTS = {
-    "overview": "views/overview.py",
-    "agreement": "views/agreement/page.py",
-    "adjudicate": "views/adjudicate/page.py",
-    "reviewers": "views/reviewers/page.py",
-    "judge": "views/judge/page.py",
-    "asr": "views/success_rate/page.py",
-    "data": "views/data/page.py",
-    "start": "views/start.py",
-    "people": "views/people.py",
-}
-
-
-def _title(name: str) -> str:
-    return TITLES.get(name, name.capitalize())
+# Opened from tables, not from the menu.
+WITHOUT_ENTRY = ("trace",)
 
 
 def _closed(name: str, whom: str) -> Callable[[], None]:
@@ -35,7 +20,7 @@ def _closed(name: str, whom: str) -> Callable[[], None]:
 
     def page() -> None:
         with st.container(key="page"):
-            st.header(_title(name), anchor=False)
+            st.header(title(name), anchor=False)
             st.text(f"This page is for {whom}.")
             st.page_link("views/label.py", label="Go to the Label page")
 
@@ -49,7 +34,7 @@ def _pages(store: Store | None) -> list[st.Page]:
     leads = store is not None and lead and session.chosen_reviewer(store) is not None
     # The default page has no address of its own: a page that is asked for by name is not the
     # default.
-    asked = urlsplit(st.context.url or "").path.strip("/")
+    asked = frame.asked_page()
     overview_first = (leads or asked == "label") and asked != "overview"
     default = "start" if fresh else "overview" if overview_first else "label"
     label = st.Page("views/label.py", title="Label", default=default == "label")
@@ -57,13 +42,16 @@ def _pages(store: Store | None) -> list[st.Page]:
     def page(name: str, open_to_them: bool, whom: str) -> st.Page:
         is_default = name == default
         if open_to_them:
-            return st.Page(SCRIPTS[name], title=_title(name), url_path=name, default=is_default)
+            return st.Page(
+                frame.SCRIPTS[name], title=title(name), url_path=name, default=is_default,
+                visibility="hidden" if name in WITHOUT_ENTRY else "visible",
+            )  # fmt: skip
         return st.Page(
-            _closed(name, whom), title=_title(name), url_path=name, default=is_default,
+            _closed(name, whom), title=title(name), url_path=name, default=is_default,
             visibility="hidden",
         )  # fmt: skip
 
-    overview, *others = (page(name, lead, "leads") for name in FOR_LEADS)
+    overview, *others = (page(name, lead, "leads") for name in (*FOR_LEADS, *WITHOUT_ENTRY))
     others += [page(name, admin, "admins") for name in FOR_ADMINS]
     certificate = st.Page("views/certificate/page.py", title="Certificate", url_path="certify")
     if leads:
@@ -90,10 +78,13 @@ if store is not None and reviewer is not None and not session.signs_in(store):
 
 page = st.navigation(_pages(store), position="top")
 
+if page.url_path != "trace":
+    trace_links.put_back()
+
 if store is not None:
     frame.banner(store)
     frame.who_is_here(store)
-elif page.title != _title("start"):
+elif page.title != title("start"):
     session.require_store()
 
 page.run()

@@ -93,10 +93,8 @@ def require_store() -> Store:
     path = store_path()
     if not path.exists():
         with st.container(key="page"):
-            st.header("No traces yet")
-            st.text(f"There is no store at {path}. Import the traces of your agent to create it:")
-            st.code(command("import FILES"), language=None, wrap_lines=True)
-            st.text("Then reload this page, or set everything up here:")
+            st.header("No traces yet", anchor=False)
+            st.text("There is no store yet.")
             st.page_link("views/start.py", label="Set up")
         st.stop()
     try:
@@ -151,6 +149,13 @@ def command(words: str) -> str:
     return f"asr {words} --store {shlex.quote(str(store_path()))}"
 
 
+def address(page: str) -> str:
+    """Return the address of a page as other people open it."""
+    here = urlsplit(st.context.url or "")
+    own = f"{here.scheme}://{here.netloc}" if here.netloc else ""
+    return f"{public_origin() or own}/{page}"
+
+
 def chosen_reviewer(store: Store) -> Reviewer | None:
     """Return who is here; None while identities are open and nobody has picked one."""
     actor = store.actor
@@ -165,7 +170,7 @@ def reviewer_id(store: Store) -> str | None:
 
 def signs_in(store: Store) -> bool:
     """Return whether people of this store sign in; otherwise they pick who they are."""
-    return store.identities() == "passphrase"
+    return store.identities() != "open"
 
 
 def choose_reviewer(reviewer_id: str | None) -> None:
@@ -173,7 +178,8 @@ def choose_reviewer(reviewer_id: str | None) -> None:
     st.session_state[REVIEWER_KEY] = reviewer_id
     if reviewer_id is None:
         st.query_params.pop("reviewer", None)
-    else:
+    elif st.query_params.get("reviewer") != reviewer_id:
+        # Setting it sends the address anew: nothing is sent that is there already.
         st.query_params["reviewer"] = reviewer_id
 
 

@@ -82,8 +82,9 @@ async def _work(
     """Let people work; return begin, end, memory and the cores of server and people."""
     until = asyncio.Event()
     work = [
-        asyncio.create_task(_arrive(p, until, rng.uniform(0, 2 * p.think_s))) for p in people
-    ]  # fmt: skip
+        asyncio.create_task(_arrive(p, until, rng.uniform(0, 2 * p.think_s + len(people) / 2)))
+        for p in people
+    ]
     while any(not person.labels for person in people):  # opening the page is not measured
         await asyncio.sleep(0.1)
         if failed := [task for task in work if task.done()]:

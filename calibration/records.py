@@ -15,8 +15,13 @@ NO_VERDICT = "no_verdict"
 CAUSES = ("trace_unclear", "rubric_unclear", "slip", "real_judgement")
 
 SOURCE_JUDGE = "source:"
+
+
+YEARS = range(1990, 2101)  # in which a run can have started
 GRADES = (1, 2, 3, 4, 5)
 REFERENCE_SOURCE = "reference"
+SYSTEM_ROLES = ("system", "developer")  # of steps that instruct the agent
+SIMULATED_USERS = ("tau2", "tau-bench")  # sources whose prompt instructs a simulated user
 CONFIDENCES = (1, 2, 3)
 MAX_TAGS = 8
 MAX_TAG = 40
@@ -42,7 +47,10 @@ class SubGoal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One turn or tool call, with text as reviewers see it; `at` is in seconds from the start."""
+    """One turn or tool call, with text as reviewers see it; `at` is in seconds from the start.
+
+    `call` is on a result: the `step_id` of the call that it answers, where the file says so.
+    """
 
     step_id: str
     role: str
@@ -55,6 +63,7 @@ class Step:
     tokens_out: int | None = None
     seconds: float | None = None
     at: float | None = None
+    call: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +127,8 @@ class Trace:
         content = asdict(self)
         for name in ("trace_id", "source", "source_id", "trial"):
             del content[name]
+        for step in content["steps"]:
+            del step["call"]  # how the page arranges the steps, not what they hold
         if self.started_at is not None:
             content["started_at"] = self.started_at.isoformat()
         text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
@@ -152,6 +163,7 @@ class TraceForReview:
     status: str | None
     agent: str
     latency_s: float | None
+    simulated_user: bool = False  # the prompt instructs one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,14 @@
 
 import ipaddress
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from calibration.errors import InputError
+from calibration.records import ROLES
 from calibration.store import is_loopback
 
 PUBLIC_ORIGIN = "ASR_PUBLIC_ORIGIN"
@@ -14,6 +17,13 @@ PUBLIC_ORIGIN = "ASR_PUBLIC_ORIGIN"
 # The server below reads this one: proxies whose word for the address of a visitor is taken.
 TRUSTED_PROXIES = "FORWARDED_ALLOW_IPS"
 PORTS = {"http": 80, "https": 443}
+
+# Of the identity provider: what its button is called, the claim that decides on roles, and the
+# values of it that give each role.
+PROVIDER_NAME, ROLE_CLAIM = "ASR_OIDC_NAME", "ASR_OIDC_ROLE_CLAIM"
+ROLE_VALUES = {
+    "reviewer": "ASR_OIDC_REVIEWERS", "lead": "ASR_OIDC_LEADS", "admin": "ASR_OIDC_ADMINS",
+}  # fmt: skip
 
 
 class WebOrigin(NamedTuple):
@@ -139,3 +149,58 @@ def trouble_with_proxy(address: str | None) -> list[str]:
             "all others wait: name it with --trusted-proxy, unless it runs on this machine"
         )
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class RoleClaim:
+    """The claim of the identity provider that decides on roles, and the values for each role."""
+
+    name: str
+    values: Mapping[str, frozenset[str]]
+
+    def role_of(self, claims: Mapping[str, Any]) -> str | None:
+        """Return the highest role that claims give, None if they give none.
+
+        Examples
+        --------
+        >>> groups = RoleClaim("realm.groups", {"reviewer": frozenset({"qa"}),
+        ...                                     "lead": frozenset({"leads"})})
+        >>> groups.role_of({"realm": {"groups": ["qa", "leads", "staff"]}})
+        'lead'
+        >>> groups.role_of({"realm.groups": "qa"})
+        'reviewer'
+        >>> groups.role_of({"groups": ["leads"]}) is None
+        True
+        """
+        found: Any = claims.get(self.name)
+        if self.name not in claims:
+            found = claims
+            for part in self.name.split("."):
+                found = found.get(part) if isinstance(found, Mapping) else None
+        given = [found] if isinstance(found, str) else found if isinstance(found, list) else []
+        theirs = {value for value in given if isinstance(value, str)}
+        return next((r for r in reversed(ROLES) if theirs & self.values.get(r, frozenset())), None)
+
+
+def provider_name() -> str:
+    """Return what people call the identity provider."""
+    return os.environ.get(PROVIDER_NAME, "").strip()[:40] or "your identity provider"
+
+
+def role_claim() -> RoleClaim | None:
+    """Return the claim that decides on roles; None if the store keeps them.
+
+    Raises
+    ------
+    InputError
+        If only one of claim and values is set.
+    """
+    name = os.environ.get(ROLE_CLAIM, "").strip()
+    values = {
+        role: frozenset(filter(None, map(str.strip, os.environ.get(variable, "").split(","))))
+        for role, variable in ROLE_VALUES.items()
+    }
+    if bool(name) != any(values.values()):
+        missing = f"values in {', '.join(ROLE_VALUES.values())}" if name else ROLE_CLAIM
+        raise InputError(f"roles are read from a claim of the identity provider: set {missing} too")
+    return RoleClaim(name, values) if name else None

@@ -10,7 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from calibration.errors import TaxonomyError
+from calibration.errors import InputError, TaxonomyError
+from calibration.files import read_toml
 from calibration.records import Workflow
 
 ANSWERS = ("yes", "no")
@@ -94,6 +95,32 @@ class Taxonomy:
     def places(self) -> dict[str, int]:
         """The code of each class."""
         return {name: place for place, name in enumerate(self.names)}
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """The name of each class for people.
+
+        Examples
+        --------
+        >>> default_taxonomy().titles["partial_plus"]
+        'Partial-correct'
+        """
+        titles = [c.title for c in self.classes]
+        return {
+            c.name: c.title if titles.count(c.title) == 1 else f"{c.title} ({c.name})"
+            for c in self.classes
+        }
+
+    def question_name(self, node_id: str) -> str:
+        """Return a question's number and short name, for people.
+
+        Examples
+        --------
+        >>> default_taxonomy().question_name("all_subgoals")
+        'question 3, all subgoals'
+        """
+        number = next(k for k, node in enumerate(self.nodes, 1) if node.id == node_id)
+        return f"question {number}, {node_id.replace('_', ' ')}"
 
     @property
     def success(self) -> str:
@@ -319,11 +346,9 @@ def taxonomy_from_dict(data: Mapping[str, Any], *, where: str = "taxonomy") -> T
 def load_taxonomy(path: Path) -> Taxonomy:
     """Read a forked taxonomy from a TOML file."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise TaxonomyError(f"{path}: cannot be read ({error.strerror})") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise TaxonomyError(f"{path}: is not TOML ({error})") from error
+        data = read_toml(path)
+    except InputError as error:
+        raise TaxonomyError(str(error)) from error
     return taxonomy_from_dict(data, where=str(path))
 
 

@@ -54,6 +54,52 @@ def one_line(text: str, *, most: int) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
+def sentence(words: str) -> str:
+    """Return words, such as the reason of an error, as a sentence of a page.
+
+    Examples
+    --------
+    >>> sentence("no label yet"), sentence("Is it labelled?")
+    ('No label yet.', 'Is it labelled?')
+    """
+    return words[:1].upper() + words[1:] + "." * (not words.endswith((".", "!", "?")))
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number of things in words.
+
+    Examples
+    --------
+    >>> counted(1, "disagreement"), counted(1_200, "flag")
+    ('1 disagreement', '1,200 flags')
+    """
+    return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
+def points(value: float) -> str:
+    """Return half the width of an interval in percentage points.
+
+    Examples
+    --------
+    >>> points(0.0353)
+    '±3.5 points'
+    """
+    return f"±{100 * value:.1f} points"
+
+
+def hours(value: float | None) -> str:
+    """Return hours, or minutes below one hour and a half.
+
+    Examples
+    --------
+    >>> hours(0.4), hours(12.34), hours(None)
+    ('24 min', '12.3 h', 'not known')
+    """
+    if value is None:
+        return "not known"
+    return f"{60 * value:.0f} min" if value < 1.5 else f"{value:,.1f} h"
+
+
 def week_of(day: date) -> str:
     """Return the week of a day or moment.
 

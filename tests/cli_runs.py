@@ -74,7 +74,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]
     verdicts = write_csv(folder / "v.csv", "trace_id,outcome", *said)
     store = ["--store", folder / "asr.duckdb"]
     run("import", runs, "--ceiling", "0.2", *store)
-    run("verdicts", verdicts, "--judge", "j1", *store)
+    run("verdicts", "import", verdicts, "--judge", "j1", *store)
     drawn: list[str] = data(run("sample", "--n", 40, "--seed", 1, "--json", *store))["trace_ids"]
     return folder, drawn
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from calibration.store import Store, TraceFilter
+from calibration.store import SavedView, Store, TraceFilter
 from tests.cli_runs import Run, data, record, write, write_csv, write_runs
 
 pytestmark = pytest.mark.usefixtures("few_draws")
@@ -63,7 +63,13 @@ def test_marks_round_trip_and_those_that_cannot_be_stored_stop_an_import(
 
 def test_an_export_never_writes_over_the_store(asr: Run, tmp_path: Path, filled: list[str]) -> None:
     assert "is the store itself" in asr("labels", "export", "--output", "asr.duckdb", code=2).stderr
-    for command in ("report", "calibrate", "agreement", "plan --n 9", "sample --n 1 --seed 2"):
+    for command in (
+        "report",
+        "calibrate",
+        "agreement",
+        "plan labels --n 9",
+        "sample --n 1 --seed 2",
+    ):
         refused = asr(*command.split(), "--html", "asr.duckdb", code=2).stderr
         assert "is there and no HTML page" in refused
     assert data(asr("sample", "--n", 1, "--seed", 2, "--json"))["population"] == 60
@@ -122,10 +128,10 @@ def test_ids_of_the_source_stand_for_traces(asr: Run, tmp_path: Path) -> None:
     assert data(asr("import", runs, "--workflow", "w", "--json"))["imported"] == 2
     listed = data(asr("traces", "--json"))["traces"]
     assert {row["source_id"] for row in listed} == {"runs/one", f"runs/{'two' * 1000}"}
-    found = data(asr("traces", "--text", "runs/one", "--json"))["traces"]
+    found = data(asr("traces", "runs/one", "--json"))["traces"]
     assert [row["task_key"] for row in found] == ["transcript/w/one"]
     given = write_csv(tmp_path / "v.csv", "trace_id,outcome", "runs/one,complete")
-    assert data(asr("verdicts", given, "--judge", "j", "--json"))["stored"] == 1
+    assert data(asr("verdicts", "import", given, "--judge", "j", "--json"))["stored"] == 1
     asr("sample", "--n", 2, "--seed", 1)
     given = write_csv(tmp_path / "l.csv", "trace_id,reviewer,outcome", "runs/one,Ann,complete")
     assert asr("labels", "import", given).stdout.startswith("1 ")
@@ -140,7 +146,7 @@ def test_an_id_of_the_source_that_several_traces_have_is_refused(asr: Run, tmp_p
     with Store.open(tmp_path / "asr.duckdb") as store, store._db.write() as cursor:
         cursor.execute("UPDATE trace SET source_id = 'both'")
     given = write_csv(tmp_path / "v.csv", "trace_id,outcome", "both,complete")
-    assert "line 2" in asr("verdicts", given, "--judge", "j", code=2).stderr
+    assert "line 2" in asr("verdicts", "import", given, "--judge", "j", code=2).stderr
 
 
 def test_a_changed_run_is_set_aside_until_it_is_taken(asr: Run, tmp_path: Path) -> None:
@@ -183,15 +189,15 @@ def test_a_taxonomy_is_not_changed_in_passing(asr: Run, tmp_path: Path) -> None:
     fork.write_text(text.replace("credit = 0.4", "credit = 0.3"), encoding="utf-8")
     other.write_text(text.replace("1.0-fork", "2.0"), encoding="utf-8")
     file = write_runs(tmp_path / "f.jsonl", 2)
-    assert data(asr("taxonomy", "--json"))["version"] == "1.0"
+    assert data(asr("taxonomy", "show", "--json"))["version"] == "1.0"
     assert not (tmp_path / "asr.duckdb").exists()
     for _ in range(2):
         asr("import", file, "--yes", "--taxonomy", fork)
-        assert data(asr("taxonomy", "--json"))["version"] == "1.0-fork"
+        assert data(asr("taxonomy", "show", "--json"))["version"] == "1.0-fork"
     result = asr("import", file, "--yes", "--taxonomy", other, code=2)
     assert "taxonomy '1.0-fork' is in force there" in result.stderr
-    asr("taxonomy", other)
-    assert data(asr("taxonomy", "--json"))["version"] == "2.0"
+    asr("taxonomy", "use", other)
+    assert data(asr("taxonomy", "show", "--json"))["version"] == "2.0"
 
 
 def test_the_list_of_traces_holds_what_a_stored_query_and_other_filters_find(
@@ -201,15 +207,19 @@ def test_the_list_of_traces_holds_what_a_stored_query_and_other_filters_find(
     rows = [record(f"r{k}", started_at=f"2026-01-0{k}T10:00:00Z") for k in (1, 2, 3)]
     asr("import", write(tmp_path / "f.jsonl", rows[0] | {"steps": calls}, *rows[1:]), "--yes")
     with Store.open(tmp_path / "asr.duckdb") as store:
-        store.save_query("Failed payments", TraceFilter(tool="pay", tool_ended="error"))
+        store.save_view(
+            "Failed payments", SavedView(chosen=TraceFilter(tool="pay", tool_ended="error"))
+        )
 
     def listed(*words: str) -> list[str]:
         return [row["trace_id"] for row in data(asr("traces", *words, "--json"))["traces"]]
 
-    assert listed("--query", "Failed payments") == ["r1"]
-    assert listed("--to", "2026-01-02") == ["r1", "r2"]
-    assert listed("--to", "2026-01-02T10:00") == ["r1"]
-    assert listed("--class", "unlabelled", "--descending") == ["r3", "r2", "r1"]
+    assert listed("--saved", "Failed payments") == ["r1"]
+    assert listed("tool:pay", "error:yes") == ["r1"]
+    assert listed("to:2026-01-02") == ["r1", "r2"]
+    assert listed("to:2026-01-02T10:00") == ["r1"]
+    assert listed("class:unlabelled", "--descending") == ["r3", "r2", "r1"]
+    assert data(asr("traces", "to:2026-01-02", "--json"))["search"] == "to:2026-01-02"
 
 
 def test_an_audit_of_agreed_labels_needs_a_lead(
@@ -224,7 +234,7 @@ def test_an_audit_of_agreed_labels_needs_a_lead(
         "--by is for --audit-agreed"
         in asr("sample", "--n", 5, "--seed", 1, "--by", "x", code=2).stderr
     )
-    asr("reviewer", "Lena", "--role", "lead")
+    asr("people", "add", "Lena", "--role", "lead")
     drawn = data(asr(*audit, "--json"))
     assert (drawn["n"], drawn["population"], drawn["inclusion_probability"]) == (5, 40, 0.125)
     assert "5 of 40 traces" in asr(*audit, "--by", "Lena").stdout

@@ -80,7 +80,7 @@ def test_the_worked_example_of_the_docs(calibrate: Run, full_draws: None) -> Non
     given = docs.split("`asr calibrate --counts tables.json` gives ")[1].split(", where")[0]
     assert f"For the rate: yes, corrected it is {given}" in shown
     raw = docs.split("where the uncorrected rate is ")[1].split(".\n")[0]
-    assert f"Taken as it is the judge says {raw}" in shown
+    assert f"Uncorrected, the judge gives {raw}" in shown
     labels = docs.split("```csv\n")[1].split("```")[0]
     human = write_csv("labels.csv", *labels.splitlines())
     verdicts = write_csv(

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from calibration.analyses.demo import JUDGE
+from calibration.analyses.reviewers.adjudication import adjudication_work, serve
+from calibration.records import LabelDraft
 from calibration.store import Store
 from tests.cli_runs import ASR, Run, data, record, write
 
@@ -63,3 +65,45 @@ def test_a_demo_that_was_cut_off_is_not_served(asr: Run, tmp_path: Path) -> None
     with Store.open(tmp_path / "half.duckdb") as store, store._db.write() as cursor:
         cursor.execute("UPDATE trace SET task_key = 'demo/run-0001'")
     assert "was cut off" in asr("demo", "--store", "half.duckdb", code=1).stderr
+
+
+@pytest.mark.long
+def test_the_demo_has_something_to_do_for_its_lead(
+    asr: Run, built_demo: Path, tmp_path: Path
+) -> None:
+    asr("demo", "--no-serve", "--store", "demo.duckdb")
+    store = ["--store", tmp_path / "demo.duckdb"]
+    found = data(asr("status", "--json", *store))
+    kinds = [(action["kind"], action["n"]) for action in found["next"]]
+    assert kinds == [("settle", 2), ("flags", 1), ("drift", 1), ("label", 4)]
+    assert [of["n_in_progress"] for of in found["progress"].values()] == [0, 0]
+    # What is begun besides is in no rate.
+    plain = data(asr("status", "--json", "--store", built_demo))
+    assert plain["rate"] == found["rate"]
+    assert plain["alpha"] == found["alpha"]
+    with Store.open(tmp_path / "demo.duckdb") as opened:
+        (lead,) = [person for person in opened.reviewers() if not person.simulated]
+        mine = opened.acting_as(lead)
+        work = adjudication_work(mine, "production-002", lead.reviewer_id)
+        serve(mine, work, lead.reviewer_id)
+        own = mine.adjudication_batch(lead.reviewer_id, "production-002")
+        assert own is not None
+        (item, *_) = mine.queue(lead.reviewer_id, own.batch_id, limit=1).items
+        answers = opened.taxonomy().answers_for(opened.taxonomy().success)
+        trace_id = item.trace_id
+        mine.record_label(
+            LabelDraft(
+                client_token="blind", trace_id=trace_id, reviewer_id=lead.reviewer_id,
+                batch_id=own.batch_id, answers=answers,
+            )
+        )  # fmt: skip
+        opened_one = mine.settlement(lead.reviewer_id, "production-002")
+        assert opened_one is not None
+        mine.adjudicate(
+            trace_id=trace_id, answers=answers, adjudicator=lead.reviewer_id,
+            batch_id="production-002", cause="slip", rationale="As the response says.",
+            label_events=[label.event_id for label in opened_one.labels],
+        )  # fmt: skip
+    after = data(asr("status", "--json", *store))
+    assert sum(action["n"] for action in after["next"][:2] if action["kind"] != "drift") == 2
+    assert after["rate"] == found["rate"]

@@ -144,7 +144,7 @@ def test_exported_files_give_every_digit_of_the_store(
         ["calibrate", *store], ["calibrate", *files], ["report", *store],
     )]  # fmt: skip
     (sentence,) = {re.search(r"Of runs like these, .*", text)[0] for text in said}  # type: ignore[index]
-    assert f"{100 * stored['estimates'][stored['headline']]['value']:.0f} % succeed" in sentence
+    assert f"{100 * stored['estimates'][stored['headline']]['value']:.1f} % succeed" in sentence
     if built is uneven:
         assert stored["skipped"] == 4
         assert stored["composition"]["strata"] == 6
@@ -157,9 +157,9 @@ def test_exported_files_give_every_digit_of_the_store(
     assert not written.apply(lambda column: column.str.match(r"[=+@-]").any()).any()
 
 
-def test_verdicts_are_taken_in_without_the_word_import(asr: Run, filled: list[str]) -> None:
+def test_verdicts_come_in_once_and_go_out_again(asr: Run, filled: list[str]) -> None:
     given = write_csv("again.csv", "trace_id,outcome", f"{filled[0]},complete")
-    assert asr("verdicts", "--judge", "j2", given).stdout.startswith("1 stored")
+    assert asr("verdicts", "import", "--judge", "j2", given).stdout.startswith("1 stored")
     assert "1 already there" in asr("verdicts", "import", given, "--judge", "j2").stdout
     assert "asr verdicts export" in asr("verdicts", "export", "--help").stdout
     said = asr("verdicts", "export", "--judge", "j2").stdout.splitlines()

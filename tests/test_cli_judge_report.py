@@ -48,7 +48,8 @@ def test_the_example_of_the_docs(
     root = Path(__file__).parents[1]
     monkeypatch.chdir(root)
     docs = (root / "docs" / "methods" / "example-calibration.md").read_text(encoding="utf-8")
-    shown = calibrate(*[w.relative_to(root) if isinstance(w, Path) else w for w in TAU]).stdout
+    files = [w.relative_to(root) if isinstance(w, Path) else w for w in TAU]
+    shown = calibrate(*files, "--full").stdout
     given = docs.split("```\n")[1]
     assert given.splitlines() == shown.splitlines()[:-2]
 
@@ -168,7 +169,8 @@ def test_what_a_judge_quotes_comes_in_with_its_verdicts(
     world.store.close()
 
     def bring(name: str) -> Result:
-        words = ["verdicts", tmp_path / name, "--judge", "quoting", "--store", world.store.path]
+        judged = ["verdicts", "import", tmp_path / name, "--judge", "quoting"]
+        words = [*judged, "--store", world.store.path]
         return CliRunner().invoke(main, [*map(str, words)])
 
     assert "line 1, field 'evidence': must be a list of objects" in bring("bad.jsonl").stderr

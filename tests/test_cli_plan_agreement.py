@@ -8,7 +8,7 @@ from tests.analyses.worlds import World, make_world
 from tests.cli_runs import Run, data
 
 # Wide enough to be found in a second.
-WIDE = ["plan-agreement", "--half-width", "0.3", "--alpha", "0.7"]
+WIDE = ["plan", "agreement", "--half-width", "0.3", "--alpha", "0.7"]
 
 
 def world(path: Path, outcomes: list[str]) -> World:

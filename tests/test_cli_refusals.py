@@ -30,8 +30,8 @@ from tests.cli_runs import (
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 COMMANDS = [
-    "sample --n 1 --seed 1", "verdicts x.csv --judge j", "labels export", "labels import x.csv",
-    "reviewer Ann", "agreement", "calibrate", "report",
+    "sample --n 1 --seed 1", "verdicts import x.csv --judge j", "labels export",
+    "labels import x.csv", "people add Ann", "agreement", "calibrate", "report",
 ]  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def test_without_a_batch_the_command_that_draws_one_is_named(asr: Run, tmp_path:
         assert "`asr sample --n 40 --seed 1` draws one" in asr(*command, code=1).stderr
     asr("sample", "--n", 2, "--seed", 1)
     assert "has no labels yet" in asr("report", code=1).stderr
-    assert "asr verdicts FILE --judge NAME" in asr("calibrate", code=1).stderr
+    assert "asr verdicts import FILE --judge NAME" in asr("calibrate", code=1).stderr
     assert data(asr("agreement", "--json", code=1))["coefficients"]["krippendorff_alpha"][
         "status"
     ].startswith("not_estimable: ")
@@ -86,7 +86,7 @@ REFUSED = {
         import none.csv
         import line
     """,
-    "verdicts": """
+    "verdicts import": """
         . --judge j
         v.csv --judge ''
     """,
@@ -117,22 +117,23 @@ REFUSED = {
     "nonsense": """
         at all
     """,
-    "plan-agreement": """
+    "plan agreement": """
         --alpha .7 --class-shares .3,.2,.2,.17,.13 | Missing option '--half-width'
         --half-width .0005 --alpha .5 --class-shares .5,.5 --json | no number of traces can be | 1
         --half-width nan --alpha .7 --class-shares .3,.2,.2,.17,.13 | half_width must be in (0, 1)
     """,
-    "plan-agreement --half-width .3 --alpha .7": """
+    "plan agreement --half-width .3 --alpha .7": """
         --class-shares .5,.5 --batch x | --class-shares and --batch
         --class-shares .5,.5 --coefficient x | Invalid value for '--coefficient'
-        --class-shares '' | must be numbers parted by commas
+        --class-shares '' | must be numbers separated by commas
         --class-shares 30,70 | must sum to 1
         --batch x | no batch 'x'
     """,
     "traces": """
-        --class perfect | classes must be of
-        --verdict complete | must come with the judge
-        --query none --tool pay | without other filters
+        tool:pay class:perfect | class:perfect at character 10: it is one of complete,
+        verdict:complete | verdict: needs the judge as well
+        --saved none tool:pay | --saved goes without a search
+        colour:red | colour: at character 1 is no key; keys are workflow, task, status,
     """,
     "report mixed.csv": """
         --column x
@@ -192,7 +193,7 @@ def hostile_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for command in (
         ["import", str(folder / "f.jsonl")],
         ["sample", "--n", "3", "--seed", "1"],
-        ["verdicts", str(folder / "v.csv"), "--judge", "j"],
+        ["verdicts", "import", str(folder / "v.csv"), "--judge", "j"],
         ["labels", "import", str(folder / "l.csv")],
     ):
         run(*command, *store)

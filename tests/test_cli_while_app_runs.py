@@ -54,7 +54,7 @@ def asr(held: Path) -> Run:
 
 
 def test_a_question_is_answered_from_the_snapshot_and_a_second_server_refused(asr: Run) -> None:
-    result = asr("taxonomy", "--json")
+    result = asr("taxonomy", "show", "--json")
     assert json.loads(result.stdout)["version"]
     assert result.stderr.startswith("note: the app holds ")
     assert "read from its snapshot" in result.stderr
@@ -85,12 +85,23 @@ def test_a_passphrase_is_handed_over_as_a_hash_and_a_role_too(
         put(path, content)
 
     monkeypatch.setattr(files, "put", keep)
-    asr("reviewer", "Mara", "--role", "lead")
-    asr("reviewer", "Mara", "--role", "admin")
-    made = asr("passphrase", "Mara", "--generate").stdout.splitlines()[1]
-    assert "people sign in with a passphrase" in asr("identities", "open", code=2).stderr
+    asr("people", "add", "Mara", "--role", "lead")
+    asr("people", "add", "Mara", "--role", "admin")
+    made = asr("people", "passphrase", "Mara", "--generate").stdout.splitlines()[1]
+    assert "people sign in with a passphrase" in asr("people", "sign-in", "open", code=2).stderr
     assert any(b"argon2id" in content for content in written)
     assert not any(made.encode() in content for content in written)
     left = [p for p in held.with_suffix(".inbox").rglob("*") if p.is_file()]
     assert not any(b"argon2id" in p.read_bytes() for p in left)
     assert b"argon2id" not in held.with_suffix(".snapshot.duckdb").read_bytes()
+
+
+@pytest.mark.long
+def test_a_link_to_the_identity_provider_is_handed_over_and_in_no_file(
+    asr: Run, held: Path
+) -> None:
+    asr("people", "add", "Mara", "--role", "admin", "--email", "mara@example.org")
+    assert "identities are oidc" in asr("people", "sign-in", "oidc").stdout
+    assert asr("people", "sign-in").stdout == "oidc\n"
+    files_of_it = [*held.with_suffix(".inbox").rglob("*"), held.with_suffix(".snapshot.duckdb")]
+    assert not any(b"mara@example.org" in p.read_bytes() for p in files_of_it if p.is_file())

@@ -40,11 +40,23 @@ id block_id form_id element_id url script_hash page_script_hash page_fallback_ur
 data datasets arrow_data value set_value raw_values raw_value css_content js_content isolate_styles
 flex_container width_config height_config gap_config wrap element_type $schema""".split()
 
+# Sections of a page, all open here.
+SECTIONS = {
+    "agreement": ("where", "confused", "who", "sure", "listing", "export"),
+    "judge": (
+        "more", "estimates", "outcomes", "groups", "off", "errors", "favours", "compare",
+        "listing", "draw", "escalate", "export",
+    ),
+    "reviewers": ("all", "time", "pool"),
+    "asr": (*(f"s{number}" for number in range(11)), "weeks_table_folded", "listing", "command"),
+}  # fmt: skip
+
 # A page by its name: the store, who looks, the page, and what else is chosen on it.
 CASES = [
     *(f"{store}-lea-{page}" for store in ("demo", "empty") for page in LEADS),
     *(f"judges-lea-{page}" for page in ("overview", "judge", "asr")),
     *(f"demo-rea-{page}" for page in ("label", "label-plain", "certify", "overview", "people")),
+    "demo-rea-label-welcome",
     *(f"demo-nobody-{page}" for page in ("label", "certify", "adjudicate")),
     "demo-adam-people", "demo-lea-adjudicate-settled", "demo-lea-adjudicate-handbook",
     "empty-adam-people", "empty-rea-label", "none-nobody-label", "none-nobody-start",
@@ -105,8 +117,12 @@ def show(case: str) -> AppTest:
         app.query_params["reviewer"] = who
     if also == ["plain"]:
         app.query_params["plain"] = "true"
-    elif also:
-        app.session_state["adjudicate_view"] = also[0].title()
+    elif also and page == "adjudicate":
+        app.query_params["view"] = also[0].title()
+    for section in SECTIONS.get(page, ()):
+        app.session_state[f"{page}_{section}"] = True
+    if page == "label" and also != ["welcome"]:
+        app.session_state["label_welcomed"] = True
     app._page_hash = calc_hash(page)
     app.run()
     assert not app.exception, [error.message for error in app.exception]

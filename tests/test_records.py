@@ -50,6 +50,17 @@ def test_the_content_hash_does_not_depend_on_the_order_of_metadata() -> None:
     assert first.content_hash() == second.content_hash()
 
 
+def test_the_content_hash_does_not_depend_on_which_call_a_result_names() -> None:
+    call = Step(step_id="s1", role="assistant", tool="get", arguments="{}")
+    result = Step(step_id="s2", role="tool", tool="get", result="no")
+    hashes = {
+        make_trace(1, steps=(call, replace(result, call=named))).content_hash()
+        for named in (None, "s1")
+    }
+    assert len(hashes) == 1
+    assert hashes != {make_trace(1, steps=(call, replace(result, result="1"))).content_hash()}
+
+
 def test_identities_differ_by_source_id_and_trial_and_hide_them() -> None:
     keys = [("a", "b", 0), ("a", "b", 1), ("a", "c", 0), ("ab", "", 0), ("", "ab", 0)]
     ids = [trace_identity(*key) for key in keys]
@@ -60,5 +71,5 @@ def test_identities_differ_by_source_id_and_trial_and_hide_them() -> None:
 def test_what_a_reviewer_may_see_is_exactly_the_allow_list() -> None:
     assert [f.name for f in fields(TraceForReview)] == [
         "trace_id", "workflow", "prompt", "inputs", "sub_goals", "steps", "response", "status",
-        "agent", "latency_s",
+        "agent", "latency_s", "simulated_user",
     ]  # fmt: skip

@@ -30,7 +30,7 @@ INPUTS = (HERE / "fixtures" / "snapshots", HERE / "fixtures" / "importers")
 MANY, LARGE = 10, 150_000  # files, and bytes of one, of which only names and digests are kept
 STORES = (".duckdb", ".wal", ".traces")
 
-# Asked for by `asr passphrase`, twice; no other command reads what is typed.
+# Asked for by `asr people passphrase`, twice; no other command reads what is typed.
 TYPED = "a passphrase that is long enough\n" * 2
 
 
@@ -56,13 +56,13 @@ WORDS = {
 }  # fmt: skip
 READS = """
 # The rate of a store
-report-demo-text: report @demo
+report-demo-text: report @demo --full
 report-demo-json-html: report @demo --json --html report.html
 report-demo-window: report @demo --from 2026-W30 --to 2026-W33
 report-demo-workflow-work: report @demo --workflow research --work todo --compare-to none --markdown
 report-two-judge: report @two --judge judge-2 --interval bca --pooled
 report-two-unnamed =2: report @two
-report-own-text: report @own --judge judge-1 --work todo
+report-own-text: report @own --judge judge-1 --work todo --full
 report-own-json: report @own --judge judge-2 --target complete=0.7 --json
 report-own-window-json: report @own --judge judge-1 --from 2025-03-10 --to 2025-04-06 --workflow \
 flights --json
@@ -72,7 +72,7 @@ report-no-store =2: report --store none.duckdb
 report-window-empty =1: report @demo --from 2031-W01 --to 2031-W02
 # The rate of files
 report-file-full: report full.csv --html page.html --json
-report-file-text: report runs.csv --stratify workflow --ceilings run-ceilings.csv
+report-file-text: report runs.csv --stratify workflow --ceilings run-ceilings.csv --full
 report-file-markdown: report runs.csv --from 2025-W12 --to 2025-W13 --markdown --pooled --target \
 hallucinated=0.05
 report-file-compared: report runs.csv --compare-to after.jsonl --interval bca
@@ -86,7 +86,7 @@ report-file-no-column =2: report renamed.csv
 report-file-no-runs =1: report runs.csv --from 2031-01-01
 report-file-over-itself =2: report runs.csv --html runs.csv
 # Two sets of runs
-compare-text: compare runs.csv after.jsonl
+compare-text: compare runs.csv after.jsonl --full
 compare-json-html: compare runs.csv after.jsonl --json --html compared.html
 compare-markdown: compare runs.csv weighted.parquet --markdown --unpaired
 compare-stricter: compare after.jsonl gate-good.csv --separate-intervals --margin 2 --taxonomy-b \
@@ -111,7 +111,7 @@ gate-baseline =1:
     gate gate-runs.csv --gates gates.toml --baseline main.json
 gate-model =1: gate after.jsonl --gates gates-own.toml --model maker/model-y
 gate-no-column =2: gate renamed.csv --gates gates.toml
-gate-store-text =1: gate @demo --gates gates-store.toml
+gate-store-text =1: gate @demo --gates gates-store.toml --full
 gate-store-json =1: gate @own --judge judge-1 --gates gates-store.toml --json --junit g.xml \
 --summary s.md
 gate-broken-gates =2: gate gate-runs.csv --gates gates-broken.toml
@@ -121,8 +121,8 @@ calibrate-forms: calibrate @own --judge judge-1 --markdown --html judge.html
 calibrate-demo-json: calibrate @demo --json
 calibrate-demo-by-workflow: calibrate @demo --by workflow --brief
 calibrate-demo-by-week-json: calibrate @demo --by week --brief --json
-calibrate-two-against: calibrate @two --judge judge-2 --against demo-judge --by workflow
-calibrate-own-text: calibrate @own --judge judge-1 --by agent --against judge-2
+calibrate-two-against: calibrate @two --judge judge-2 --against demo-judge --by workflow --full
+calibrate-own-text: calibrate @own --judge judge-1 --by agent --against judge-2 --full
 calibrate-own-json: calibrate @own --judge judge-1 --by model --against judge-3 --judge-family \
 maker --json
 calibrate-own-reference: calibrate @own --judge judge-2 --design reference --confidence 0.9 \
@@ -139,17 +139,17 @@ calibrate-files-weighted: calibrate --human human-weighted.csv --verdicts judged
 calibrate-files-unnamed =2: calibrate @judged
 calibrate-counts-text: calibrate --counts tables-production.json
 calibrate-counts-json: calibrate --counts tables-production.json --json --seed 2
-calibrate-counts-reference: calibrate --counts tables-reference.json
+calibrate-counts-reference: calibrate --counts tables-reference.json --full
 calibrate-counts-one-class: calibrate --counts tables-one-class.json
 calibrate-counts-refused =1: calibrate --counts tables-one-class-reference.json
 calibrate-mixed =2: calibrate --counts tables-production.json --judge x
 # Agreement
 agreement-demo-text: agreement @demo
 agreement-demo-json: agreement @demo --json
-agreement-own-slices: agreement @own --by week --by reviewer --cluster task --interval bca \
+agreement-own-slices: agreement @own --full --by week --by reviewer --cluster task --interval bca \
 --resamples 200
 agreement-own-json: agreement @own --weights linear --interval gwet --json
-agreement-long-text: agreement ratings-long.csv --by week --by class --cluster ward
+agreement-long-text: agreement ratings-long.csv --full --by week --by class --cluster ward
 agreement-long-json: agreement ratings-long.csv --by week --classes no,maybe,yes --weights \
 quadratic --json --interval percentile --resamples 200 --seed 2 --confidence .9
 agreement-wide-matrix: agreement ratings-wide.csv --format wide --classes no,maybe,yes --weights \
@@ -158,28 +158,36 @@ agreement-ours: agreement ratings-ours.csv --weights krippendorff_ordinal
 agreement-alone =1: agreement ratings-alone.csv
 agreement-no-batch =2: agreement @demo --batch none
 # Plans
-plan-demo-text: plan @demo --n 200 --overlap .25 --judge demo-judge
-plan-demo-json: plan @demo --half-width .03 --judge demo-judge --seconds-per-label 90 \
+plan-demo-text: plan labels @demo --full --n 200 --overlap .25 --judge demo-judge
+plan-demo-json: plan labels @demo --half-width .03 --judge demo-judge --seconds-per-label 90 \
 --hourly-rate 60 --json
-plan-until: plan @demo --until .05 --judge demo-judge --json
-plan-own: plan @own --half-width .08 --labels-wanted 1 --judge judge-2
-plan-nothing-asked =2: plan @demo
+plan-stop:
+    plan stop @demo --half-width .05 --judge demo-judge --json
+    plan stop @demo --half-width .05 --judge demo-judge
+plan-own: plan labels @own --half-width .08 --labels-wanted 1 --judge judge-2
+plan-nothing-asked =2: plan labels @demo
 plan-agreement:
-    plan-agreement --half-width .3 --alpha .7 @shares --json
-    plan-agreement --half-width .3 --alpha .7 @shares --coefficient gwet_ac --raters 3 --missing .1
-plan-agreement-one-class =2: plan-agreement --half-width .3 --alpha .7
+    plan agreement --half-width .3 --alpha .7 @shares --json
+    plan agreement --half-width .3 --alpha .7 @shares --coefficient gwet_ac --raters 3 --missing .1
+plan-agreement-one-class =2: plan agreement --half-width .3 --alpha .7
+# What to do next
+status-demo-text: status @demo
+status-demo-json: status @demo --json
+status-two: status @two
+status-own-json: status @own --judge judge-1 --json
+status-nothing: status @own
 # Traces, labels and people of a store
-traces-demo: traces @demo --workflow research --class hallucinated
-traces-demo-json: traces @demo --judge demo-judge --verdict abandoned --sort latency --descending \
+traces-demo: traces @demo workflow:research class:hallucinated
+traces-demo-json: traces @demo judge:demo-judge verdict:abandoned --sort latency --descending \
 --json
 traces-own:
-    traces @own --tool lookup --tool-error --sort started
-    traces @own --tag policy --status completed --model maker/model-x --tool-ok
-    traces @own --task task-03 --json
-    traces @own --text 'trip 14' --from 2025-03-03 --to 2025-03-31 --batch production-001
+    traces @own tool:lookup error:yes --sort started
+    traces @own tag:policy status:completed model:maker/model-x error:no
+    traces @own task:task-03 --json
+    traces @own '"trip 14"' from:2025-03-03 to:2025-03-31 batch:production-001
     traces @own --page 2
-traces-no-query =2: traces @demo --query mine
-traces-both =2: traces @demo --tool-ok --tool-error
+traces-none-saved =2: traces @demo --saved mine
+traces-twice =2: traces @demo error:yes error:no
 labels-export-demo: labels export @demo --output labels.csv
 labels-export-own: labels export @own
 labels-export-no-batch =2: labels export @demo --batch none
@@ -189,17 +197,17 @@ labels-calibrated:
     labels calibrated @own --judge judge-3 --out out.parquet
 labels-calibrated-name =2: labels calibrated @demo --out labels.txt
 people:
-    identities @demo
+    people sign-in @demo
     certify list @demo
     certify list @demo --json
 taxonomy:
-    taxonomy @demo
-    taxonomy @own --json
+    taxonomy show @demo
+    taxonomy show @own --json
 audit-no-batch =2: audit --batch none @own
 demo-filled =1: demo --no-serve @demo
 serve-host =2: serve @demo --host 0.0.0.0
 # The reference dataset
-reference-stats: reference stats
+reference-stats: reference stats --full
 reference-stats-json: reference stats --json
 reference-show:
     reference show research-001
@@ -215,25 +223,25 @@ usage =2:
 # In a folder of their own, with a copy of a store or with none.
 WRITES_INTO_OWN = """
 people-changed:
-    reviewer "Mara Lind" @own
-    reviewer "Mara Lind" --role lead --json @own
-    reviewer "Ada Root" --role admin @own
-    passphrase "Ada Root" @own
-    identities passphrase @own
-    identities @own
+    people add "Mara Lind" @own
+    people add "Mara Lind" --role lead --json @own
+    people add "Ada Root" --role admin @own
+    people passphrase "Ada Root" @own
+    people sign-in passphrase @own
+    people sign-in @own
     certify demand --form private @own
     certify demand --every-batch @own
     certify list @own
-passphrase-nobody =2: passphrase Nobody @own
-reviewer-no-name =2: reviewer " " @own
+passphrase-nobody =2: people passphrase Nobody @own
+people-no-name =2: people add " " @own
 sample:
     sample --n 20 --seed 1 @own
     sample --n 30 --seed 2 --labels-wanted 2 --overlap .25 --by-workflow --json @own
-    sample --n 40 --seed 3 --allocate neyman --judge judge-1 @own
+    sample --n 40 --seed 3 --allocate neyman --judge judge-1 --full @own
     sample --n 40 --seed 4 --allocate proportional --judge judge-2 --json @own
     sample --n 10 --seed 5 --workflow hotels --certificate any @own
     labels export @own
-    traces --batch production-004 --all @own
+    traces batch:production-004 --all @own
 sample-too-many =1: sample --n 9999 --seed 1 @own
 sample-judge-alone =2: sample --n 9 --seed 1 --judge judge-1 @own
 escalate-samples:
@@ -247,15 +255,15 @@ escalate-others:
 escalate-no-samples =2: escalate --by samples --seed 1 @own
 labels-and-verdicts-brought-in =1:
     labels import own-labels.csv @own
-    verdicts own-judge-2.csv --judge judge-2 @own
-    verdicts own-judge-3.csv --judge judge-2 --json @own
-    verdicts demo-judge-2.csv --judge other @own
+    verdicts import own-judge-2.csv --judge judge-2 @own
+    verdicts import own-judge-3.csv --judge judge-2 --json @own
+    verdicts import demo-judge-2.csv --judge other @own
 labels-import-no-class =2: labels import bad-labels.csv @own
 labels-import-elsewhere =2: labels import human.csv @own
-verdicts-no-name =2: verdicts own-judge-2.csv --judge source:x @own
+verdicts-no-name =2: verdicts import own-judge-2.csv --judge source:x @own
 taxonomy-forked:
-    taxonomy fork.toml @own
-    taxonomy @own --json
+    taxonomy use fork.toml @own
+    taxonomy show @own --json
 reference-own:
     reference export mine
     reference validate --set mine --own --json
@@ -282,7 +290,7 @@ import-every-format:
     sample --n 5 --seed 1 --json
 import-nothing-readable =1: import only-broken.jsonl --json --taxonomy fork.toml
 import-no-format =2: import gates-own.toml
-taxonomy-broken =2: taxonomy broken.toml
+taxonomy-broken =2: taxonomy use broken.toml
 demo-seed =2: demo --no-serve --seed -1
 reference-export-twice =1: reference export tau2_run
 """
@@ -340,7 +348,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, built_demo: Path) -> Path
             "sample --n 110 --seed 3 --store own.duckdb",
             "labels import own-labels.csv --store own.duckdb",
             *(
-                f"verdicts own-judge-{k}.csv --judge judge-{k} --store own.duckdb"
+                f"verdicts import own-judge-{k}.csv --judge judge-{k} --store own.duckdb"
                 for k in (1, 2, 3)
             ),
         ):
@@ -422,6 +430,7 @@ def lasting(text: str, folder: Path, *, weeks: bool) -> str:
     now = datetime.now(UTC)
     for day in (now, now - timedelta(days=1)):
         text = re.sub(rf"{day:%Y-%m-%d}[T ]\d\d:\d\d[:.\d]*(?:Z|\+00:00)?", "<now>", text)
+        text = text.replace(f"{day:%d %b %Y}", "<today>")
         if weeks:
             text = text.replace(f"{day:%G-W%V}", "<week>")
     ids = r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"

@@ -173,7 +173,7 @@ def test_a_broken_file_is_refused_with_its_path_and_what_is_wrong(
 def test_what_is_no_file_of_this_shape_is_refused(tmp_path: Path) -> None:
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00\x01")
     for name, says in (
-        ("binary.toml", "is not TOML"),
+        ("binary.toml", "is not UTF-8"),
         ("none.toml", "cannot be read"),
         ("", "be r"),
     ):

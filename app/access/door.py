@@ -2,7 +2,7 @@
 
 With open identities anybody could be anybody, so only this machine is let in, and only by a
 name of this machine: a page elsewhere that points its own name here (DNS rebinding) is not.
-With passphrases nothing but the sign-in pages, Streamlit's own static files and the health
+Where people sign in nothing but the sign-in pages, Streamlit's own static files and the health
 route goes to a visitor without a session.
 
 What acts (a WebSocket, an upload, a form) must come from a page of this server. A cookie does not
@@ -25,10 +25,13 @@ from calibration.store import Store, is_loopback
 
 HEALTH, READY, METRICS = WATCHED = "/healthz", "/readyz", "/metrics"
 SIGN_IN, SIGN_OUT = "/sign-in", "/sign-out"
+
+# To the identity provider and back; Streamlit's own name, as its documentation has it.
+START, CALLBACK = "/sign-in/provider", "/oauth2callback"
 STATIC = ("/static/", "/favicon.png", "/manifest.json")
 
 # What is no page: asked for without a session, it is refused and not sent to the form.
-PARTS = ("/_stcore/", "/media/", "/component/", "/app/static/")
+PARTS = ("/_stcore/", "/media/", "/component/", "/app/static/", "/desk/")
 
 FORWARDING = ("forwarded", "x-real-ip", "x-client-ip", "true-client-ip", "via")
 HARMLESS = ("GET", "HEAD", "OPTIONS")
@@ -113,7 +116,7 @@ def _entry(visit: HTTPConnection) -> Entry:
     if store is None or store.identities() == "open":
         return "in" if is_local(visit) else "only here"
     if visit.scope["type"] == "http":
-        if path in (SIGN_IN, SIGN_OUT):
+        if path in (SIGN_IN, SIGN_OUT, START, CALLBACK):
             return "in"
         if path.startswith(STATIC) and visit.scope["method"] in ("GET", "HEAD"):
             return "in"
@@ -165,4 +168,6 @@ def is_local(visit: HTTPConnection) -> bool:
 
 
 def _is_forwarded(visit: HTTPConnection) -> bool:
+    if visit.scope["http_version"] == "1.0":
+        return True  # no browser speaks it; nginx does that was given no more than proxy_pass
     return any(name.startswith("x-forwarded-") or name in FORWARDING for name in visit.headers)

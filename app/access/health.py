@@ -20,7 +20,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.access.door import HEALTH, METRICS, READY, SIGN_IN, opened_store
+from app.access.door import CALLBACK, HEALTH, METRICS, READY, SIGN_IN, opened_store
 from app.access.sockets import Bounded
 from app.access.uploads import held_bytes
 from app.session import store_path
@@ -195,10 +195,11 @@ class Watch:
 
 def _write_down(scope: Scope, status: int, seconds: float) -> None:
     method, path = scope.get("method", "WEBSOCKET"), scope["path"]
-    signs_in = method == "POST" and path == SIGN_IN
+    signs_in = (method == "POST" and path == SIGN_IN) or path == CALLBACK
     MEASURED.refused_sign_ins += signs_in and status in (403, 429)
     if signs_in:
-        what, level = ("signed in" if status == 303 else "sign-in refused"), logging.INFO
+        done = status == (200 if path == CALLBACK else 303)
+        what, level = ("signed in" if done else "sign-in refused"), logging.INFO
     elif status >= 500:
         what, level = "failed", logging.ERROR
     elif status in (403, 411, 413):

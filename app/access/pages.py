@@ -46,12 +46,13 @@ NEW = Field("new", "Passphrase, 12 characters or more", "new-password")
 AGAIN = Field("again", "The same once more", "new-password")
 
 
-def document(title: str, *parts: str) -> str:
-    """Return a page; every part is HTML already."""
+def document(title: str, *parts: str, go_on: str = "") -> str:
+    """Return a page; every part is HTML already. `go_on` is where a browser goes by itself."""
+    refresh = f'<meta http-equiv="refresh" content="0; url={escape(go_on)}">' if go_on else ""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)} - ASR calibration</title><style>{_STYLE}</style></head>"
+        f"{refresh}<title>{escape(title)} - ASR calibration</title><style>{_STYLE}</style></head>"
         f'<body><main><p class="product">ASR calibration</p><h1>{escape(title)}</h1>'
         f"{''.join(parts)}</main></body></html>\n"
     )
@@ -60,6 +61,11 @@ def document(title: str, *parts: str) -> str:
 def notice(text: str) -> str:
     """Return a paragraph."""
     return f"<p>{escape(text)}</p>"
+
+
+def alert(text: str) -> str:
+    """Return a paragraph on what went wrong; a reader says it at once."""
+    return f'<p role="alert" id="trouble">{escape(text)}</p>'
 
 
 def hint(text: str) -> str:
@@ -73,7 +79,7 @@ def command(text: str) -> str:
 
 
 def link(text: str, to: str) -> str:
-    """Return a paragraph that is a link within this server."""
+    """Return a paragraph that is a link."""
     return f'<p><a href="{escape(to)}">{escape(text)}</a></p>'
 
 
@@ -81,16 +87,16 @@ def form(
     action: str, button: str, fields: Sequence[Field], *, kept: dict[str, str], trouble: str = ""
 ) -> str:
     """Return a form; `kept` is sent with it, `trouble` is what was wrong with it before."""
-    alert = f'<p role="alert" id="trouble">{escape(trouble)}</p>' if trouble else ""
+    wrong = alert(trouble) if trouble else ""
     hidden = "".join(
         f'<input type="hidden" name="{escape(name)}" value="{escape(value)}">'
         for name, value in kept.items()
     )
     # Where there is still something to type.
-    first = next((field for field in fields if not field.value), fields[0])
+    first = next((field for field in fields if not field.value), fields[0] if fields else None)
     shown = "".join(_field(field, first=field is first, wrong=bool(trouble)) for field in fields)
     return (
-        f'{alert}<form method="post" action="{escape(action)}">{hidden}{shown}'
+        f'{wrong}<form method="post" action="{escape(action)}">{hidden}{shown}'
         f'<button type="submit">{escape(button)}</button></form>'
     )
 

@@ -17,9 +17,10 @@ from starlette.routing import Route
 
 from app import session
 from app.access import pages as html
-from app.access.door import SIGN_IN, SIGN_OUT, is_local, is_secure, opened_store
+from app.access.door import SIGN_IN, SIGN_OUT, START, is_local, is_secure, opened_store
 from calibration.errors import CalibrationError, SignInError
 from calibration.records import Reviewer
+from calibration.serving import provider_name
 from calibration.store import Store
 
 PASSPHRASE = "/passphrase"
@@ -38,12 +39,12 @@ async def sign_in(request: Request) -> Response:
     if store is None or store.identities() == "open":
         return RedirectResponse("/", 303, headers=UNKEPT)
     if request.method == "POST":
-        sent = await _sent(request)
+        sent = await sent_form(request)
         if isinstance(sent, Response):
             return sent
         act = _first_admin if sent.get("form") == "first" else _known_person
         return await run_in_threadpool(act, store, request, sent)
-    to = _next(request.query_params.get("next"))
+    to = next_page(request.query_params.get("next"))
     if _person(store, request) is not None:
         return RedirectResponse(to, 303, headers=UNKEPT)
     return await run_in_threadpool(_form, store, request, to)
@@ -51,7 +52,7 @@ async def sign_in(request: Request) -> Response:
 
 async def sign_out(request: Request) -> Response:
     """End the session of the cookie and take the cookie back."""
-    sent = await _sent(request)
+    sent = await sent_form(request)
     if isinstance(sent, Response):
         return sent
     store, token = await run_in_threadpool(opened_store), request.cookies.get(session.cookie())
@@ -68,11 +69,11 @@ async def passphrase(request: Request) -> Response:
     """Let somebody who has signed in change their passphrase."""
     store = await run_in_threadpool(opened_store)
     person = None if store is None else _person(store, request)
-    if store is None or person is None:
+    if store is None or person is None or store.identities() != "passphrase":
         return RedirectResponse("/", 303, headers=UNKEPT)
     if request.method == "GET":
         return _change_form(person.name)
-    sent = await _sent(request)
+    sent = await sent_form(request)
     if isinstance(sent, Response):
         return sent
     if sent.get("new") != sent.get("again"):
@@ -80,7 +81,7 @@ async def passphrase(request: Request) -> Response:
 
     def change() -> str:
         return store.change_passphrase(
-            person.reviewer_id, sent.get("passphrase", ""), sent.get("new", ""), _address(request)
+            person.reviewer_id, sent.get("passphrase", ""), sent.get("new", ""), address(request)
         )
 
     return await run_in_threadpool(
@@ -96,17 +97,17 @@ ROUTES = (
 
 
 def _known_person(store: Store, request: Request, sent: Fields) -> Response:
-    to, name = _next(sent.get("next")), sent.get("name", "")
+    to, name = next_page(sent.get("next")), sent.get("name", "")
     return _let_in(
         request,
         to,
-        lambda: store.verify_sign_in(name, sent.get("passphrase", ""), _address(request)),
+        lambda: store.verify_sign_in(name, sent.get("passphrase", ""), address(request)),
         lambda trouble, _: _form(store, request, to, trouble, name),
     )
 
 
 def _first_admin(store: Store, request: Request, sent: Fields) -> Response:
-    to, name = _next(sent.get("next")), sent.get("name", "")
+    to, name = next_page(sent.get("next")), sent.get("name", "")
     typed = sent.get("token", "").strip().encode()
     if not is_local(request) or not secrets.compare_digest(typed, _token.encode()):
         return _form(store, request, to, OTHER_TOKEN, name)
@@ -136,13 +137,18 @@ def _let_in(
             answer.headers["retry-after"] = f"{error.wait_s:.0f}"
         return answer
     except CalibrationError as error:
-        return again(_sentence(str(error)), "")
+        return again(sentence(str(error)), "")
     answer = RedirectResponse(to, 303, headers=UNKEPT)
+    keep_session(answer, token, request)
+    return answer
+
+
+def keep_session(answer: Response, token: str, request: Request) -> None:
+    """Give a browser the cookie of its new session."""
     answer.set_cookie(
         session.cookie(), token, max_age=KEPT_S, path="/", httponly=True, samesite="strict",
         secure=is_secure(request),
     )  # fmt: skip
-    return answer
 
 
 # The first admin
@@ -159,7 +165,7 @@ def announce_first_admin(store: Store | None) -> None:
     _announced = True
     click.echo(
         "asr-calibration: nobody can sign in yet. On this machine, open "
-        f"{SIGN_IN}?token={_token} at the address above to become the admin; the token is good "
+        f"{SIGN_IN}?token={_token} at the address below to become the admin; the token is good "
         "until there is one.",
         err=True,
     )
@@ -173,21 +179,25 @@ def _form(
 ) -> Response:
     who = html.Field("name", "Name", "username", kind="text", value=name[:80])
     if not store.wants_first_admin():
-        parts = [
-            html.form(SIGN_IN, "Sign in", (who, html.PASSPHRASE), kept={"next": to},
-                      trouble=trouble),
-            html.hint(LOST),
-        ]  # fmt: skip
+        if store.identities() == "oidc":
+            button = f"Sign in with {provider_name()}"
+            parts = [html.form(START, button, (), kept={"next": to}, trouble=trouble)]
+        else:
+            parts = [
+                html.form(SIGN_IN, "Sign in", (who, html.PASSPHRASE), kept={"next": to},
+                          trouble=trouble),
+                html.hint(LOST),
+            ]  # fmt: skip
         if request.headers.get("sec-fetch-site") == "cross-site":
             # A strict cookie stays at home when a link on another site was followed.
-            parts.append(html.link("You have signed in already? Go on.", to))
-        return _page("Sign in", *parts, status=403 if trouble else 200)
+            parts.append(html.link("Already signed in? Continue.", to))
+        return page("Sign in", *parts, status=403 if trouble else 200)
     if not is_local(request):
-        return _page(
+        return page(
             "Nobody can sign in yet",
             html.notice("Whoever runs this server makes the first admin, on its machine:"),
-            html.command(session.command('reviewer "NAME" --role admin')),
-            html.command(session.command('passphrase "NAME"')),
+            html.command(session.command('people add "NAME" --role admin')),
+            html.command(session.command('people passphrase "NAME"')),
             status=403,
         )
     announce_first_admin(store)
@@ -195,13 +205,13 @@ def _form(
         "token", "Token, printed where the server was started", "off", kind="text",
         value=token or request.query_params.get("token", "")[:80],
     )  # fmt: skip
-    return _page(
+    return page(
         "Make the first admin",
         html.notice(
             "Nobody can sign in to this store yet. The first admin adds the others, on the People "
             "page. For a demo in which everybody picks a name:"
         ),
-        html.command(session.command("identities open")),
+        html.command(session.command("people sign-in open")),
         html.form(SIGN_IN, "Make me the admin", (read, who, html.NEW, html.AGAIN),
                   kept={"next": to, "form": "first"}, trouble=trouble),
         status=200 if not trouble else 422 if token else 403,
@@ -214,33 +224,35 @@ def _change_form(name: str, trouble: str = "") -> Response:
         html.Field("new", "New passphrase, 12 characters or more", "new-password"),
         html.AGAIN,
     )
-    return _page(
+    return page(
         "Change your passphrase",
         html.notice(f"{name}, wherever you have signed in you will have to sign in again."),
         html.form(PASSPHRASE, "Change it", fields, kept={}, trouble=trouble),
-        html.link("Back without changing it", "/"),
+        html.link("Back without a change", "/"),
         status=422 if trouble else 200,
     )
 
 
-def _page(title: str, *parts: str, status: int = 200) -> Response:
-    return HTMLResponse(html.document(title, *parts), status, headers=UNKEPT)
+def page(title: str, *parts: str, status: int = 200, go_on: str = "") -> Response:
+    """Return a page that no browser keeps; with `go_on` it goes on there by itself."""
+    return HTMLResponse(html.document(title, *parts, go_on=go_on), status, headers=UNKEPT)
 
 
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+def sentence(text: str) -> str:
+    """Return the message of an error as a sentence."""
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
 
 
 # What came in
 
 
-async def _sent(request: Request) -> Fields | Response:
+async def sent_form(request: Request) -> Fields | Response:
     """Return the fields of a form, or why they are not taken; the door knows who sent it."""
     body = b""
     async for chunk in request.stream():
         body += chunk
         if len(body) > MOST_BYTES:
-            return _page("Too long", html.notice("Nobody's name is that long."), status=413)
+            return page("Too long", html.notice("This name is too long."), status=413)
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     if kind != "application/x-www-form-urlencoded":
         return {}
@@ -251,12 +263,12 @@ async def _sent(request: Request) -> Fields | Response:
     return {name: values[0] for name, values in found.items()}
 
 
-def _next(asked: str | None) -> str:
+def next_page(asked: str | None) -> str:
     """Return the page to go on to: one of this server, whatever an address says.
 
     Examples
     --------
-    >>> [_next(asked) for asked in ("/agreement", "//evil.test", "https://evil.test", None)]
+    >>> [next_page(asked) for asked in ("/agreement", "//evil.test", "https://evil.test", None)]
     ['/agreement', '/', '/', '/']
     """
     wanted = (asked or "/")[:200]
@@ -269,5 +281,6 @@ def _person(store: Store, request: Request) -> Reviewer | None:
     return store.person_of_session(token) if token else None
 
 
-def _address(request: Request) -> str:
+def address(request: Request) -> str:
+    """Return the address that attempts are counted by."""
     return request.client.host if request.client else "unknown"

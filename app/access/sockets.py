@@ -1,7 +1,7 @@
-"""Limits of connections that Streamlit has no setting for: how many, and how long they may idle.
+"""Limits of connections that Streamlit has no setting for: how many, and how slow they may be.
 
-Streamlit starts uvicorn itself, with neither a limit of connections nor a time for the headers of a
-request: a few thousand silent sockets took all descriptors of the process.
+Streamlit starts uvicorn itself, with neither a limit of connections nor a time for a request: a few
+thousand silent sockets, or bodies sent byte by byte, took all descriptors of the process.
 """
 
 import logging
@@ -11,12 +11,18 @@ from typing import Any
 MOST_CONNECTIONS = 1_000
 HEADERS_S = 15.0
 
+# A body may take as long as it likes at this rate, looked at after each span of seconds.
+BODY_S, LEAST_BYTES_A_SECOND = 15.0, 1_000
+
+# How long a server that is told to stop waits for its visitors; uvicorn alone waits for ever.
+STOP_S = 5
+
 # Records of one text within a span of seconds; more of them are counted, not written.
 MOST_RECORDS, SPAN_S = 20, 60.0
 
 
 def limit_sockets(protocol: Any) -> None:
-    """Give a protocol class of uvicorn a limit of connections and a time for headers."""
+    """Give a protocol class of uvicorn a limit of connections and of how slow a request may be."""
     if getattr(protocol, "limited", False):
         return
     made, received, lost = (
@@ -25,7 +31,8 @@ def limit_sockets(protocol: Any) -> None:
 
     def connection_made(self: Any, transport: Any) -> None:
         made(self, transport)
-        self.waiting = None
+        self.timed, self.timer, self.bytes_in = None, None, 0
+        self.config.timeout_graceful_shutdown = STOP_S
         if len(self.connections) > MOST_CONNECTIONS:
             transport.abort()
             return
@@ -33,40 +40,50 @@ def limit_sockets(protocol: Any) -> None:
 
     def data_received(self: Any, data: bytes) -> None:
         received(self, data)
+        self.bytes_in += len(data)
         _watch(self)
 
     def connection_lost(self: Any, error: Exception | None) -> None:
-        _unwatch(self)
+        _time(self, None)
         lost(self, error)
 
     protocol.connection_made, protocol.data_received = connection_made, data_received
     protocol.connection_lost, protocol.limited = connection_lost, True
 
 
-def _is_idle(connection: Any) -> bool:
-    """Return whether a connection is one of HTTP on which no request is being answered."""
+def _awaited(connection: Any) -> str | None:
+    """Return what the visitor has yet to send: the headers of a request, its body, or nothing."""
     if connection.transport.get_protocol() is not connection:
-        return False  # it became a WebSocket, which has its own pings
-    return connection.cycle is None or bool(connection.cycle.response_complete)
+        return None  # it became a WebSocket, which has its own pings
+    cycle = connection.cycle
+    if cycle is None or cycle.response_complete:
+        return "headers"
+    return "body" if cycle.more_body else None
 
 
 def _watch(connection: Any) -> None:
-    if not _is_idle(connection):
-        _unwatch(connection)
-    elif connection.waiting is None:  # more bytes of a header do not buy more time
-        connection.waiting = connection.loop.call_later(HEADERS_S, _cut, connection)
+    awaited = _awaited(connection)
+    if connection.timed != awaited:  # more bytes of a header do not buy more time
+        _time(connection, awaited)
 
 
-def _unwatch(connection: Any) -> None:
-    if connection.waiting is not None:
-        connection.waiting.cancel()
-        connection.waiting = None
+def _time(connection: Any, awaited: str | None) -> None:
+    if connection.timer is not None:
+        connection.timer.cancel()
+    connection.timed, connection.timer, connection.bytes_in = awaited, None, 0
+    if awaited is not None:
+        seconds = HEADERS_S if awaited == "headers" else BODY_S
+        connection.timer = connection.loop.call_later(seconds, _cut_if_late, connection)
 
 
-def _cut(connection: Any) -> None:
-    connection.waiting = None
-    if _is_idle(connection):
+def _cut_if_late(connection: Any) -> None:
+    timed, awaited = connection.timed, _awaited(connection)
+    # What the app has not taken yet keeps the server from reading: the visitor is not late then.
+    fast = connection.bytes_in >= LEAST_BYTES_A_SECOND * BODY_S or connection.flow.read_paused
+    if timed == awaited and (awaited == "headers" or not fast):
         connection.transport.abort()
+    else:
+        _time(connection, awaited)
 
 
 class Bounded(logging.Filter):

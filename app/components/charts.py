@@ -12,11 +12,14 @@ import streamlit as st
 from pandas.io.formats.style import Styler
 
 from calibration.analyses.reviewers.drift import Checks
-from calibration.reporting.document import Table, Trend
+from calibration.reporting.document import Table, Trend, percent_figure
+from calibration.reporting.sections.judge import points_of
 from calibration.statistics.estimate import Estimate
 from calibration.text import shown
 
-ROW_HEIGHT = 34
+# Of a row, and of the axis below all rows.
+ROW_HEIGHT, AXIS_HEIGHT = 34, 56
+SMALL = 150
 BLUE, ORANGE, GREY = "#4a8abf", "#d0743f", "#7d8590"
 
 # Of parts of a whole, in order; apart from each other for the colour-blind too.
@@ -35,21 +38,23 @@ def interval_chart(
     hollow: Sequence[str] = (),
     domain: tuple[float, float] | None = None,
     figures: bool = False,
+    percents: bool = False,
 ) -> None:
     """Draw one point with its interval a row; rows without a value are named below.
 
     `hollow` names rows that are diagnostics and not to be relied on; `figures` writes the
-    numbers beside the names.
+    numbers beside the names, as `percents` where they are shares.
     """
+    written = percent_figure if percents else figure
     shown = [(name, e) for name, e in rows if e.value is not None]
     if shown:
-        names = [f"{name}   {figure(e)}" if figures else name for name, e in shown]
+        names = [f"{name}   {written(e)}" if figures else name for name, e in shown]
         frame = _frame("name", list(zip(names, (e for _, e in shown), strict=True)))
         frame.insert(4, "hollow", [name in hollow for name, _ in shown])
         st.altair_chart(
-            _intervals(frame, thresholds, domain, title),
+            _intervals(frame, thresholds, domain, title, percents=percents),
             width="stretch",
-            alt=title + ": " + "; ".join(f"{name} {figure(e)}" for name, e in shown),
+            alt=title + ": " + "; ".join(f"{name} {written(e)}" for name, e in shown),
         )
     for name, missing in rows:
         if missing.value is None:
@@ -109,6 +114,8 @@ def _intervals(
     thresholds: Sequence[tuple[str, float]],
     domain: tuple[float, float] | None,
     title: str,
+    *,
+    percents: bool = False,
 ) -> alt.LayerChart | alt.FacetChart:
     order = list(frame["name"])
     scale = alt.Scale(domain=list(domain), clamp=True) if domain else alt.Scale(zero=False)
@@ -117,13 +124,18 @@ def _intervals(
         domain=False,
     )  # fmt: skip
     y = alt.Y("name:N", sort=order, title=None, axis=axis)
-    x = alt.X("low:Q", scale=scale, title=title, axis=alt.Axis(tickCount=6))
+    x = alt.X("low:Q", scale=scale, title=title, axis=_axis(PERCENT if percents else ".2f"))
     base = alt.Chart(frame)
     tooltip = [alt.Tooltip("name:N", title=" "), alt.Tooltip("text:N", title="value")]
     layers = _across(base, y, x, alt.X("value:Q"), tooltip, opacity=0.6)
     if thresholds:
         layers += _thresholds(thresholds, along="x")
-    return alt.layer(*layers).properties(height=alt.Step(ROW_HEIGHT))
+    return alt.layer(*layers).properties(height=_height(frame))
+
+
+def _height(frame: pd.DataFrame) -> int:
+    """Return the height of a chart with a row each; a step a row cannot be fitted to a width."""
+    return ROW_HEIGHT * len(frame) + AXIS_HEIGHT
 
 
 def _thresholds(thresholds: Sequence[tuple[str, float]], *, along: str) -> list[alt.Chart]:
@@ -268,6 +280,67 @@ def figure(estimate: Estimate, digits: int = 3) -> str:
     ends = [round(x, digits) + 0.0 for x in (estimate.value, *(estimate.interval or ()))]
     value, *limits = (f"{x:.{digits}f}" for x in ends)
     return f"{value} [{', '.join(limits)}]" if limits else value
+
+
+def points(estimate: Estimate) -> str:
+    """Return a difference in percentage points with its limits, as the pages print it."""
+    return points_of(estimate).removesuffix(" +")
+
+
+def steps_chart(steps: Sequence[tuple[str, float, float]], *, title: str) -> None:
+    """Draw how a half-width builds up, a bar a source: filled where it adds, hollow where it takes.
+
+    `steps` are a name with the half-width before and after it.
+    """
+    frame = pd.DataFrame(
+        [
+            {
+                "name": name, "from": 100 * min(start, end), "to": 100 * max(start, end),
+                "text": f"{100 * (end - start) + 0.0:+.1f}", "takes": end < start,
+            }
+            for name, start, end in steps
+        ]
+    )  # fmt: skip
+    whole = 100 * steps[-1][2]
+    total = pd.DataFrame({"at": [whole], "text": [f"\u00b1 {whole:.1f} points"]})
+    top = max(frame["to"].max(), whole) * 1.12
+    x = alt.X(
+        "from:Q", title="half-width of the interval, percentage points", axis=_axis(".0f"),
+        scale=alt.Scale(domain=[0, top], nice=False),
+    )  # fmt: skip
+    y = alt.Y(
+        "name:N", sort=list(frame["name"]), title=None,
+        axis=alt.Axis(labelLimit=320, labelPadding=8, labelColor=ink(), labelFontSize=LETTERS,
+                      ticks=False, domain=False),
+    )  # fmt: skip
+    base = alt.Chart(frame)
+    bars = base.mark_bar(height=18, stroke=BLUE, strokeWidth=2).encode(
+        x=x, x2="to:Q", y=y,
+        fill=alt.condition("datum.takes", alt.value("transparent"), alt.value(BLUE)),
+        tooltip=[alt.Tooltip("name:N", title=" "), alt.Tooltip("text:N", title="points")],
+    )  # fmt: skip
+    written = base.mark_text(align="left", dx=6, color=ink(), fontSize=LETTERS).encode(
+        x="to:Q", y=y, text="text:N"
+    )
+    line = alt.Chart(total)
+    rule = line.mark_rule(strokeDash=[4, 4], color=GREY).encode(x="at:Q")
+    said = line.mark_text(align="left", dx=5, dy=-5, color=ink(), fontSize=11).encode(
+        x="at:Q", y=alt.value(0), text="text:N"
+    )
+    listed = "; ".join(f"{n} {t}" for n, t in zip(frame["name"], frame["text"], strict=True))
+    st.caption(title)
+    st.altair_chart(
+        alt.layer(bars, written, rule, said).properties(height=_height(frame) + 12),
+        width="stretch", alt=f"{title}: {listed}; all together \u00b1 {whole:.1f} points",
+    )  # fmt: skip
+
+
+def limits_in_percent(of: Estimate) -> str:
+    """Return the interval of a share in words."""
+    if of.interval is None:
+        return "no interval"
+    low, high = (100 * end for end in of.interval)
+    return f"{100 * of.confidence_level:g} %: {low:.1f} to {high:.1f} %"
 
 
 def checks_chart(checks: Checks, *, title: str) -> None:
@@ -416,7 +489,7 @@ def _marks(
                 y=y, x=alt.X("target:Q", scale=scale, title=axis, axis=look)
             )
         )
-    return alt.layer(*layers).properties(height=alt.Step(ROW_HEIGHT))
+    return alt.layer(*layers).properties(height=_height(frame))
 
 
 def _axis(number: str) -> alt.Axis:
@@ -425,8 +498,11 @@ def _axis(number: str) -> alt.Axis:
     )
 
 
-def series_chart(trend: Trend, *, axis: str) -> None:
-    """Draw a value with its limits each week, the smooth line, and the anomalies."""
+def series_chart(trend: Trend, *, axis: str, small: bool = False) -> None:
+    """Draw a value with its limits each week, the smooth line, and the anomalies.
+
+    A `small` chart is in per cent, has no axis titles and does not say what its marks are.
+    """
     frame = pd.DataFrame(
         [
             {"week": p.label, "value": p.value, "low": p.low, "high": p.high, "smooth": p.smooth,
@@ -436,8 +512,12 @@ def series_chart(trend: Trend, *, axis: str) -> None:
     )  # fmt: skip
     if frame["value"].isna().all():
         return
-    chart = alt.layer(*_series(frame, axis, trend.smooth_name))
-    st.altair_chart(chart.properties(height=280), width="stretch", alt=trend.describes)
+    chart = alt.layer(*_series(frame, axis, trend.smooth_name, small=small))
+    st.altair_chart(
+        chart.properties(height=SMALL if small else 280), width="stretch", alt=trend.describes
+    )
+    if small:
+        return
     texts = [f"Dot with bar: {trend.value_name}."]
     if (frame["value"].notna() & frame["low"].isna()).any():
         texts.append("Hollow: too few runs for an interval.")
@@ -448,25 +528,28 @@ def series_chart(trend: Trend, *, axis: str) -> None:
     st.text(" ".join(texts))
 
 
-def _series(frame: pd.DataFrame, axis: str, smooth: str) -> list[alt.Chart]:
+def _series(frame: pd.DataFrame, axis: str, smooth: str, *, small: bool = False) -> list[alt.Chart]:
     """Return the layers of a series, those alone that have a mark: else an image has no name."""
     base = alt.Chart(frame)
     x = alt.X(
-        "week:O", title="ISO week (UTC)", sort=list(frame["week"]),
+        "week:O", title=None if small else "ISO week (UTC)", sort=list(frame["week"]),
         axis=alt.Axis(
             labelAngle=0, labelOverlap=True, labelFlush=False, labelColor=ink(),
             titleColor=ink(), labelFontSize=LETTERS,
         ),
     )  # fmt: skip
-    look = _axis(".2f")
+    look = _axis(PERCENT)
+    look.tickCount = 3 if small else 6
 
     def y(field: str) -> alt.Y:
-        return alt.Y(field, title=axis, axis=look, scale=alt.Scale(zero=False, nice=True))
+        return alt.Y(
+            field, title=None if small else axis, axis=look, scale=alt.Scale(zero=False, nice=True)
+        )
 
     tooltip = [
-        alt.Tooltip("week:N"), alt.Tooltip("value:Q", format=".3f"),
-        alt.Tooltip("low:Q", format=".3f"), alt.Tooltip("high:Q", format=".3f"),
-        alt.Tooltip("smooth:Q", format=".3f", title=smooth),
+        alt.Tooltip("week:N"), alt.Tooltip("value:Q", format=".1%"),
+        alt.Tooltip("low:Q", format=".1%"), alt.Tooltip("high:Q", format=".1%"),
+        alt.Tooltip("smooth:Q", format=".1%", title=smooth),
     ]  # fmt: skip
     layers = []
     if frame["low"].notna().any():

@@ -4,11 +4,13 @@ Every text is text or the cell of a table, never markup: names come with the dat
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import pandas as pd
 import streamlit as st
 
 from app.components.charts import mark_chart, series_chart
+from app.components.sections import as_table, folded
 from calibration.reporting.document import Block, Facts, Listing, Section, Table, Trend, Words
 from calibration.text import shown
 
@@ -25,10 +27,9 @@ AXES = {
 }
 
 
-def section(of: Section, *, anchor: str) -> None:
-    """Draw a section with its heading."""
-    st.subheader(of.title, anchor=anchor)
-    blocks(of.blocks, key=anchor)
+def section(of: Section, *, key: str) -> None:
+    """Draw a section folded behind its title and answer."""
+    folded(key, of.title, of.answer, partial(blocks, of.blocks, key=key))
 
 
 def blocks(of: Sequence[Block], *, key: str) -> None:
@@ -41,9 +42,7 @@ def _block(block: Block, key: str) -> None:
     if isinstance(block, Table):
         table(block, key)
     elif isinstance(block, Trend):
-        st.markdown(f"##### {_heading(block.title)}")
-        series_chart(block, axis="ASR")
-        table(block.table, key)
+        trend(block, key)
     elif isinstance(block, Words):
         _words(block, key)
     elif isinstance(block, Listing):
@@ -52,6 +51,13 @@ def _block(block: Block, key: str) -> None:
         st.text("\n".join(f"{name}: {shown(value, most=600)}" for name, value in block.items))
     else:
         st.text("\n".join(shown(item, most=1_000) for item in block.items))
+
+
+def trend(of: Trend, key: str) -> None:
+    """Draw a series with its numbers one key away."""
+    st.markdown(f"##### {_heading(of.title)}")
+    series_chart(of, axis="ASR")
+    table(of.table, key)
 
 
 def _words(block: Words, key: str) -> None:
@@ -74,9 +80,10 @@ def table(of: Table, key: str) -> None:
     if drawn:
         unit = of.scale_labels[1].rpartition(" ")[2]
         mark_chart(of, axis=AXES.get(unit, "ASR"))
-    if of.folded or (drawn and len(of.head) <= SAID_BY_CHART):
-        with st.expander(_heading(of.title) if of.folded else "The numbers as a table"):
-            _cells(of)
+    if of.folded:
+        folded(f"{key}_folded", of.title, "", partial(_cells, of), small=True)
+    elif drawn and len(of.head) <= SAID_BY_CHART:
+        as_table(cells_of(of), alt=shown(of.title))
     else:
         _cells(of)
     if of.notes:
@@ -89,11 +96,16 @@ def _heading(title: str) -> str:
     return "".join(c if c.isalnum() or c in " .,:;()-/" else f"\\{c}" for c in title)
 
 
-def _cells(of: Table) -> None:
-    frame = pd.DataFrame(
+def cells_of(of: Table) -> pd.DataFrame:
+    """Return the cells of a table."""
+    return pd.DataFrame(
         [[shown(cell, most=LONGEST_CELL) or "-" for cell in row.cells] for row in of.rows],
         columns=[name or " " for name in of.head],
     )
+
+
+def _cells(of: Table) -> None:
+    frame = cells_of(of)
     st.dataframe(
         frame, hide_index=True, alt=shown(of.title), width="stretch",
         height="content" if len(frame) <= MOST_OPEN else "auto",

@@ -89,6 +89,11 @@ class Picks:
         """The key of the list of traces."""
         return self.key("trace")
 
+    @property
+    def listing(self) -> str:
+        """The key of the section with the list: a choice opens it."""
+        return self.key("listing")
+
     def chart_key(self, name: str) -> str:
         """Return the key of a chart: another after each reset, for a chart cannot be cleared."""
         return f"{self.prefix}{name}_{st.session_state.get(self.key('round'), 0)}"
@@ -116,6 +121,10 @@ class Picks:
             state[self.key("last")] = {"now": now}
             return None
         for table in tables:
+            if table.key not in state:
+                # Its section is closed: what was chosen in it stays chosen.
+                last.pop(table.key, None)
+                continue
             chosen = cell_of(table.key)
             if chosen != last.get(table.key):
                 found = None if chosen is None else table.behind(*chosen)
@@ -123,6 +132,9 @@ class Picks:
                 return self.active()
         for name, (of, behind) in charts.items():
             key = self.chart_key(name)
+            if key not in state:
+                last.pop(key, None)
+                continue
             mark = mark_of(key, of)
             if mark != last.get(key):
                 self._choose(key, tables, None if mark is None else behind(mark), mark)
@@ -139,6 +151,8 @@ class Picks:
         state[self.trace] = NOTHING
         state[self.key("active")] = found
         state[self.key("last")] = {"now": state[self.key("last")]["now"], key: chosen}
+        if found is not None:
+            state[self.listing] = True
 
     def active(self) -> TraceSet | None:
         """Return the traces chosen."""
@@ -149,6 +163,7 @@ class Picks:
         """List these traces; a callback of a button."""
         self.reset()
         st.session_state[self.key("active")] = found
+        st.session_state[self.listing] = True
 
     def reset(self) -> None:
         """Take the choice back in every table and chart; a callback, or before they are drawn."""

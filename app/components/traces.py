@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 import streamlit as st
 
 from app import session
+from app.components import trace_links
 from app.components.tables import NOTHING, Picks, cell_of
 from app.desk.data import bounded_text
 from app.desk.plain import trace_as_text
@@ -13,6 +14,7 @@ from calibration.analyses.evidence.data import ReviewerLabel
 from calibration.analyses.evidence.from_store import labelled_trace
 from calibration.errors import CalibrationError
 from calibration.store import Store
+from calibration.text import sentence
 
 MOST_IN_SIGHT = 3
 
@@ -30,8 +32,15 @@ def chip(picks: Picks) -> None:
         return
     with st.container(key=picks.key("chip"), horizontal=True, vertical_alignment="center"):
         st.text(f"{counted(found)} {found.what}")
-        st.markdown("[See them](#traces)", width="content")
+        if st.session_state.get(picks.listing):
+            st.markdown("[See them](#traces)", width="content")
+        else:
+            st.button("Open the list", key=picks.key("open"), on_click=_show, args=(picks,))
         st.button("Show all", key=picks.key("show_all"), on_click=picks.reset)
+
+
+def _show(picks: Picks) -> None:
+    st.session_state[picks.listing] = True
 
 
 def log(picks: Picks, store: Store, found: TraceSet, *what: str) -> None:
@@ -59,7 +68,7 @@ def opened(
     """
     cell = cell_of(picks.trace)
     if cell is None:
-        st.text("Click a trace to read it with everything that was said of it.")
+        st.text("Click a trace to read it with all its labels.")
         return
     row = cell[0]
     if row >= len(found.trace_ids):
@@ -68,11 +77,14 @@ def opened(
     try:
         trace, shown = labelled_trace(store, batch_id, trace_id)
     except CalibrationError as error:
-        st.text(str(error))
+        st.text(sentence(str(error)))
         return
     with st.container(border=True, key=picks.key("opened")):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.text(f"{trace_id} ({row + 1} of {len(found.trace_ids):,})")
+            st.page_link(
+                trace_links.PAGE, label="Open its page", query_params=trace_links.address(trace_id)
+            )
             st.button(
                 "Previous trace", key=picks.key("previous"), disabled=row == 0,
                 on_click=_open, args=(picks, row - 1),
@@ -85,13 +97,14 @@ def opened(
         # Beside a long trace they stay in sight, as long as they fit on a screen.
         boxes = len(shown.labels) + (also is not None)
         with right, st.container(key=picks.key("labels") if boxes <= MOST_IN_SIGHT else None):
-            st.markdown("#### What was said of it")
+            st.markdown("#### Labels")
             if also is not None:
                 also(trace_id)
+            titles = store.taxonomy().titles
             if shown.consensus is not None:
-                st.text(f"Adjudicated: {shown.consensus}")
+                st.text(f"Final label: {titles.get(shown.consensus, shown.consensus)}")
             for label in shown.labels:
-                _label(label, names)
+                label_box(label, names, titles)
         with left:
             trace_as_text(trace)
 
@@ -102,16 +115,16 @@ def _open(picks: Picks, row: int) -> None:
     }
 
 
-def _label(label: ReviewerLabel, names: Mapping[str, str]) -> None:
+def label_box(label: ReviewerLabel, names: Mapping[str, str], titles: Mapping[str, str]) -> None:
+    """Draw a label with answers, rationale and evidence; names of people and classes by id."""
     with st.container(border=True):
         who = names.get(label.reviewer, label.reviewer)
         if label.outcome is None:
             st.text(f"{who}: skipped ({bounded_text(label.reason or 'no reason given')})")
             return
-        st.text(f"{who}: {label.outcome}")
-        st.caption(
-            " \u2192 ".join(f"{asked} {given}" for asked, given in (label.answers or {}).items())
-        )
+        st.text(f"{who}: {titles.get(label.outcome, label.outcome)}")
+        answers = (label.answers or {}).items()
+        st.caption(" \u2192 ".join(f"{q.replace('_', ' ')} {given}" for q, given in answers))
         st.text("Rationale: " + bounded_text(label.rationale or "none given"))
         quotes((part.step_id, part.quote) for part in label.evidence)
         if label.confidence is not None:
@@ -119,7 +132,7 @@ def _label(label: ReviewerLabel, names: Mapping[str, str]) -> None:
         if label.tags:
             st.text(f"Tags: {', '.join(label.tags)}")
         if not label.blind:
-            st.text("Given after seeing what others said: not counted.")
+            st.text("Given after seeing the labels of others: not counted.")
 
 
 def quotes(parts: Iterable[tuple[str, str]]) -> None:

@@ -1,48 +1,17 @@
-"""The desk as a component: it shows a trace, walks the tree by keyboard, and sends an outbox.
-
-Its script is several files for the reader and one module for the browser; nothing is loaded
-from anywhere, so it works under the strict content security policy.
-"""
+"""The desk as a component: it shows a trace, walks the tree by keyboard, and sends an outbox."""
 
 from collections.abc import Callable
-from importlib.resources import files
 from typing import Any
 
 import streamlit as st
 
 from app import session
+from app.desk import module
 from app.desk.events import Apply, Receipts, apply_events
 
 KEY = "desk"
 
-_SCRIPTS = (
-    "watch.js",
-    "state.js",
-    "text.js",
-    "transcript.js",
-    "figures.js",
-    "reading.js",
-    "search.js",
-    "panel.js",
-    "marks.js",
-    "overlays.js",
-    "list.js",
-    "lesson.js",
-    "settle.js",
-    "keys.js",
-    "desk.js",
-)
-
-
-def _read(name: str) -> str:
-    return files("app.desk").joinpath(name).read_text(encoding="utf-8")
-
-
-_component = st.components.v2.component(
-    "asr_trace_view",
-    css=_read("desk.css"),
-    js="\n".join(_read(f"js/{name}") for name in _SCRIPTS),
-)
+_component = st.components.v2.component("asr_trace_view", js=module.LOADER)
 
 
 def trace_view(data: dict[str, Any], *, on_outbox_change: Callable[[], None]) -> None:
@@ -86,4 +55,6 @@ def receive(page: str, apply: Apply | None = None) -> None:
     kept.held = {t for t in held if isinstance(t, str)} if isinstance(held, list) else set()
     kept.number = number if isinstance(number, int) else 0
     kept.listing = sent.get("listing") is True
+    guide = sent.get("guide")
+    kept.guide = guide if isinstance(guide, str) else ""
     apply_events(session.require_store(), reviewer, batch, events, kept, apply)

@@ -1,15 +1,17 @@
 """What the Label page shows, as plain data: the queue, the tree, what became of the events."""
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC
+from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
 
 from app import session
 from app.desk.events import SKIP_REASONS, Receipts
-from calibration.analyses.reviewers.examinations import Lesson, lesson
-from calibration.records import LabelDraft, Reviewer, Step, TraceForReview
+from calibration.analyses.reviewers.examinations import Lesson, lesson, practice_score
+from calibration.records import Label, LabelDraft, Reviewer, Step, TraceForReview
 from calibration.store import Queue, Store
 from calibration.store.labels import PARTS
 from calibration.taxonomy import Taxonomy
@@ -31,18 +33,21 @@ def desk_data(
     acked = sorted(receipts.stored & set(receipts.tokens))
     queue = store.queue(reviewer_id, batch_id, limit=PREFETCHED)
     practice = queue.purpose == "practice"
-    shown = (
-        lesson(store, session.reference_set(store), reviewer_id=reviewer_id, batch_id=batch_id)
-        if practice
-        else None
-    )
+    shown, score = None, None
+    if practice:
+        known, own = (
+            session.reference_set(store),
+            {"reviewer_id": reviewer_id, "batch_id": batch_id},
+        )
+        shown, score = lesson(store, known, **own), practice_score(store, known, **own)
     if shown is not None:
         store.record_exposure(reviewer_id, [shown.label.trace_id], "canonical")
     return {
+        "store": store.store_id(),
         "reviewer": reviewer_id,
         "name": reviewer.name,
         "batch": batch_id,
-        "tree": tree(store.taxonomy()),
+        "guide": _guide(store, receipts),
         "queue": [
             {"trace_id": trace.trace_id, "held": True}
             if trace.trace_id in receipts.held
@@ -63,12 +68,19 @@ def desk_data(
         "last": queue.last and {"trace_id": queue.last[0], "outcome": queue.last[1]},
         # None to choose from: there is no skipping.
         "skip_reasons": [] if queue.purpose == "exam" else list(SKIP_REASONS),
-        "practice": practice,
+        "purpose": queue.purpose,
+        "score": score and {"right": score[0], "of": score[1]},
         "lesson": None if shown is None else lesson_for_page(shown),
-        "handbook": team_handbook(store),
         "state": queue.state,
         "simulated": store.is_simulated(),
     }
+
+
+def _guide(store: Store, receipts: Receipts) -> dict[str, Any]:
+    """Return tree and handbook under a key; the key alone if the page has them."""
+    texts = {"tree": tree(store.taxonomy()), "handbook": team_handbook(store)}
+    key = sha256(json.dumps(texts).encode()).hexdigest()[:16]
+    return {"key": key} if receipts.guide == key else {"key": key, **texts}
 
 
 def team_handbook(store: Store) -> dict[str, str]:
@@ -90,24 +102,30 @@ def own_work(
 ) -> dict[str, Any]:
     """Return what the page shows of the reviewer's own work; nothing of anybody else."""
     mine = store.own_labels(reviewer_id, batch_id) if receipts.listing else None
+    skipped = store.own_skips(reviewer_id, batch_id) if receipts.listing else []
     shown = [trace.trace_id for trace in queue.items]
     shown += [label.trace_id for label, _ in mine or ()]
     shown += [queue.last[0]] if queue.last else []
     return {
-        "own_labels": mine
-        and [
-            {
-                "trace_id": label.trace_id,
-                "outcome": label.outcome,
-                "at": label.created_at.replace(tzinfo=UTC).isoformat(),
-                "task": task,
-            }
-            for label, task in mine
-        ],
+        "own_labels": None if mine is None else _own_list(mine, skipped),
         "flags": store.own_flags(reviewer_id, batch_id, shown),
         "tags": queue.tags,
         "pace_s": queue.pace_s,
     }
+
+
+def _own_list(
+    labels: Sequence[tuple[Label, str]], skips: Sequence[tuple[str, datetime, str]]
+) -> list[dict[str, Any]]:
+    """Return own labels and skips (no class) as the page lists them, newest first."""
+    decided: list[tuple[str, str | None, datetime, str]] = [
+        *((label.trace_id, label.outcome, label.created_at, task) for label, task in labels),
+        *((trace_id, None, at, task) for trace_id, at, task in skips),
+    ]
+    return [
+        {"trace_id": t, "outcome": o, "at": at.replace(tzinfo=UTC).isoformat(), "task": task}
+        for t, o, at, task in sorted(decided, key=lambda one: one[2], reverse=True)
+    ]
 
 
 def lesson_for_page(shown: Lesson) -> dict[str, Any]:
@@ -158,6 +176,7 @@ def trace_for_page(trace: TraceForReview) -> dict[str, Any]:
         "agent": trace.agent,
         "status": trace.status,
         "latency_s": _finite(trace.latency_s),
+        "simulated_user": trace.simulated_user,
         "figures": figures(trace.steps),
         "prompt": bounded(trace.prompt),
         "inputs": [{"name": a.name, "text": bounded(a.text)} for a in trace.inputs],
@@ -198,7 +217,8 @@ def figures(steps: Sequence[Step]) -> dict[str, int | None]:
 
 
 def _step(step: Step) -> dict[str, Any]:
-    return {
+    answers = {} if step.call is None else {"call": step.call}
+    return answers | {
         "step_id": step.step_id,
         "role": step.role,
         "tool": step.tool,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from calibration.errors import CalibrationError, LabelRefusedError
-from calibration.records import Evidence, LabelDraft, TraceForReview
+from calibration.records import SYSTEM_ROLES, Evidence, LabelDraft, TraceForReview
 from calibration.store import Store
 from calibration.taxonomy import ANSWERS, Node, Taxonomy
 
@@ -31,7 +31,8 @@ class Receipts:
     `stored` holds the tokens that the store has, drafts included: those leave no event there.
     `held` names the traces that the page already has in full; `number` counts what it sent
     and goes back to it, so that every answer differs from the one before and reaches the page;
-    `listing` says that it shows the list of the reviewer's own labels.
+    `listing` says that it shows the list of the reviewer's own labels, and `guide` which tree and
+    handbook it has.
     """
 
     tokens: list[str] = field(default_factory=list)
@@ -41,6 +42,7 @@ class Receipts:
     held: set[str] = field(default_factory=set)
     number: int = 0
     listing: bool = False
+    guide: str = ""
 
 
 def apply_events(
@@ -53,7 +55,8 @@ def apply_events(
 ) -> None:
     """Write the events to the store in order and note what became of each.
 
-    `apply` writes one event; default: `apply_event`.
+    `apply` writes one event; default: `apply_event`. An event that a closed tab left behind
+    names its own batch.
 
     An event that the store refuses is noted and the next one is tried. When the store itself
     fails, the rest stays unacknowledged and the browser sends it again.
@@ -62,18 +65,28 @@ def apply_events(
     receipts.tokens = [e["token"] for e in received]
     receipts.trouble = ""
     try:
-        unknown = [token for token in receipts.tokens if token not in receipts.stored]
-        receipts.stored |= store.acknowledged(reviewer_id, batch_id, unknown)
+        unknown: dict[str, list[str]] = {}
+        for event in received:
+            if event["token"] not in receipts.stored:
+                unknown.setdefault(_batch_of(event, batch_id), []).append(event["token"])
+        for batch, tokens in unknown.items():
+            receipts.stored |= store.acknowledged(reviewer_id, batch, tokens)
         for event in received:
             if event["token"] in receipts.stored:
                 continue
             try:
-                (apply or apply_event)(store, reviewer_id, batch_id, event)
+                (apply or apply_event)(store, reviewer_id, _batch_of(event, batch_id), event)
                 receipts.stored.add(event["token"])
             except (LabelRefusedError, ValueError) as error:
                 receipts.refused[event["token"]] = str(error)
     except CalibrationError as error:
         receipts.trouble = str(error)
+
+
+def _batch_of(event: Mapping[str, Any], batch_id: str) -> str:
+    """Return the batch that an event names, else the one of the page."""
+    named = event.get("batch")
+    return named if isinstance(named, str) and named else batch_id
 
 
 def apply_event(store: Store, reviewer_id: str, batch_id: str, event: Mapping[str, Any]) -> None:
@@ -211,10 +224,15 @@ def next_question(taxonomy: Taxonomy, answers: Mapping[str, str]) -> Node:
 
 
 def find_quote(trace: TraceForReview, quote: str) -> str:
-    """Return the step in which a quote stands literally, `response`, or an empty text."""
+    """Return the step with a quote, word for word, `response`, or an empty text.
+
+    The system prompt does not count: what it says is not the agent's invention.
+    """
     if not quote:
         return ""
     for step in trace.steps:
-        if any(quote in text for text in (step.content, step.arguments, step.result) if text):
+        if step.role not in SYSTEM_ROLES and any(
+            quote in text for text in (step.content, step.arguments, step.result) if text
+        ):
             return step.step_id
     return "response" if trace.response and quote in trace.response else ""

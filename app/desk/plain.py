@@ -8,7 +8,7 @@ import streamlit as st
 from app.desk import events
 from app.desk.data import bounded_text
 from calibration.errors import LabelRefusedError
-from calibration.records import Evidence, LabelDraft, TraceForReview
+from calibration.records import SYSTEM_ROLES, Evidence, LabelDraft, TraceForReview
 from calibration.store import Queue, Store
 from calibration.taxonomy import Node, Taxonomy
 
@@ -56,7 +56,7 @@ def _nothing_left(queue: Queue) -> None:
 
 def trace_as_text(trace: TraceForReview) -> None:
     """Show what a reviewer may see of a trace, with native elements."""
-    st.subheader("Task")
+    st.subheader("Task: instructions to the simulated user" if trace.simulated_user else "Task")
     _long(trace.prompt)
     for attachment in trace.inputs:
         with st.container(border=True):
@@ -68,7 +68,8 @@ def trace_as_text(trace: TraceForReview) -> None:
     for number, step in enumerate(trace.steps, 1):
         with st.container(border=True):
             mark = " (error)" if step.error else ""
-            st.text(f"{number}. {step.role} {step.tool or ''}{mark} [{step.step_id}]")
+            role = "system prompt" if step.role in SYSTEM_ROLES else step.role
+            st.text(f"{number}. {role} {step.tool or ''}{mark} [{step.step_id}]")
             _long(step.content)
             for part in (step.arguments, step.result):
                 if part:
@@ -154,7 +155,7 @@ def _answer(
     needs_quote = node.evidence_on == answer
     found = events.find_quote(trace, quote) if needs_quote else ""
     if needs_quote and not found:
-        st.session_state[MESSAGE] = "Type the invented words exactly as they stand in a step."
+        st.session_state[MESSAGE] = "Type the invented words exactly as a step has them."
         return
     new = Evidence(step_id=found, quote=quote)
     draft = replace(draft, answers=given, rationale=rationale or None)

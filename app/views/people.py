@@ -1,27 +1,20 @@
 """People: who there is, what they may, and how they sign in."""
 
 from collections import Counter
-from collections.abc import Callable
 from datetime import datetime
 
 import pandas as pd
 import streamlit as st
 
 from app import frame, session
-from calibration.errors import CalibrationError
-from calibration.records import ROLES
+from app.components import people as adding
+from app.components.people import MAY
+from calibration.records import ROLES, Reviewer
 from calibration.reporting.csv_exports import AUDIT, audit_rows
-from calibration.store import Access, Store, generated_passphrase
+from calibration.store import Access, Store
 from calibration.tables.rows import as_csv
 
-FEW, ON_A_BUTTON, NEWEST = 15, 28, 200
-MESSAGE, REFUSED, MADE = "people_message", "people_refused", "people_made"
-
-MAY = {
-    "reviewer": "labels, and sees nothing of what others say",
-    "lead": "sees every result, draws batches, decides disagreements",
-    "admin": "also adds people, roles and passphrases",
-}
+FEW, NEWEST = 15, 200
 
 HOW = {
     "open": (
@@ -32,34 +25,20 @@ HOW = {
         "People sign in with a name and a passphrase. Five wrong ones make a name wait, longer "
         "every time; a session ends after 12 hours without use."
     ),
+    "oidc": (
+        "People sign in with their identity provider. A session ends after 12 hours without use. "
+        "Where a claim of the provider decides on roles, it does so at every sign-in."
+    ),
 }
 
 
-def _attempt(act: Callable[[], str]) -> None:
-    """Do what a button asks for; say what became of it on the next run."""
-    try:
-        st.session_state[MESSAGE] = act()
-    except CalibrationError as error:
-        st.session_state[REFUSED] = str(error)
+def _link(access: Access) -> str:
+    if access.link is None:
+        return "none"
+    return access.link if access.has_used_link else f"{access.link} (not used yet)"
 
 
-def _outcome() -> None:
-    for key in (REFUSED, MESSAGE):
-        if message := st.session_state.pop(key, ""):
-            st.text(message)
-    if made := st.session_state.get(MADE):
-        name, passphrase = made
-        with st.container(border=True):
-            st.text(f"The passphrase of {name}, which nobody can look up later:")
-            st.code(passphrase, language=None)
-            st.button("Noted, hide it", key="people_noted", on_click=_forget)
-
-
-def _forget() -> None:
-    st.session_state[MADE] = None
-
-
-def _list(people: list[Access]) -> None:
+def _list(people: list[Access], by_provider: bool) -> None:
     if not people:
         st.text("Nobody yet. Add yourself first, as an admin.")
         return
@@ -67,7 +46,11 @@ def _list(people: list[Access]) -> None:
         {
             "name": [a.person.name for a in people],
             "role": [a.person.role for a in people],
-            "passphrase": ["set" if a.has_passphrase else "none" for a in people],
+            **(
+                {"at the identity provider": [_link(a) for a in people]}
+                if by_provider
+                else {"passphrase": ["set" if a.has_passphrase else "none" for a in people]}
+            ),
             "last signed in (UTC)": [_when(a.last_sign_in) for a in people],
         }
     )
@@ -90,34 +73,6 @@ def _when(at: datetime | None) -> str:
     return "never" if at is None else f"{at:%d %b %Y %H:%M}"
 
 
-def _add(store: Store) -> None:
-    st.subheader("Add somebody", anchor=False)
-    with st.form("people_add", border=False, clear_on_submit=True):
-        name, role, press = st.columns([4, 3, 2], vertical_alignment="bottom")
-        name.text_input("Name", key="people_name", max_chars=80)
-        role.selectbox("Role", ROLES, key="people_role", format_func=str)
-        press.form_submit_button(
-            "Add", key="people_add_now", on_click=_add_now, args=(store,), width="stretch"
-        )
-    st.caption(" ".join(f"{role.capitalize()}: {may}." for role, may in MAY.items()))
-
-
-def _add_now(store: Store) -> None:
-    name, role = st.session_state["people_name"], st.session_state["people_role"]
-
-    def act() -> str:
-        before = {a.person.reviewer_id for a in store.access()}
-        person = store.add_reviewer(name, role=role)
-        if person.reviewer_id in before:
-            return (
-                f"{person.name} is there already, as {person.role}; change the role below. "
-                "Somebody else of that name needs a name of their own: add an initial."
-            )
-        return f"{person.name} is added, as {person.role}. A passphrase lets them sign in."
-
-    _attempt(act)
-
-
 def _one(store: Store, people: list[Access]) -> None:
     st.subheader("Change somebody", anchor=False)
     by_id = {a.person.reviewer_id: a for a in people}
@@ -126,7 +81,7 @@ def _one(store: Store, people: list[Access]) -> None:
     chosen = by_id[who]
     passphrase, role = st.columns(2, gap="large")
     with passphrase:
-        _passphrase(store, chosen)
+        (_provider if store.identities() == "oidc" else _passphrase)(store, chosen)
     with role:
         _role(store, chosen)
 
@@ -134,11 +89,11 @@ def _one(store: Store, people: list[Access]) -> None:
 def _passphrase(store: Store, chosen: Access) -> None:
     person = chosen.person
     # Every button names whom it is about: a fast click must not meet somebody else.
-    who, name = person.reviewer_id, frame.plain(_short(person.name))
+    who, name = person.reviewer_id, frame.plain(frame.short(person.name))
     st.markdown("#### Passphrase")
     st.button(
-        f"Make one up for {name}", key=f"people_generate_{who}", on_click=_generate,
-        args=(store, person.reviewer_id, person.name),
+        f"Generate passphrase for {name}", key=f"people_generate_{who}", on_click=_generate,
+        args=(store, person),
     )  # fmt: skip
     with st.form(f"people_typed_{who}", border=False, clear_on_submit=True):
         st.text_input(
@@ -151,7 +106,7 @@ def _passphrase(store: Store, chosen: Access) -> None:
         )  # fmt: skip
     if chosen.has_passphrase:
         st.button(
-            f"Let {name} sign in no more", key=f"people_take_{who}", on_click=_take,
+            f"Disable sign-in of {name}", key=f"people_take_{who}", on_click=_take,
             args=(store, person.reviewer_id, person.name),
             help="What they labelled stays. A new passphrase brings them back.",
         )  # fmt: skip
@@ -159,19 +114,51 @@ def _passphrase(store: Store, chosen: Access) -> None:
             st.caption("This is you: you are signed out at once, and cannot come back alone.")
 
 
-def _short(name: str) -> str:
-    """Return a name that fits on a button; who is meant stands above it in full."""
-    return name if len(name) <= ON_A_BUTTON else f"{name[: ON_A_BUTTON - 1].rstrip()}…"
+def _provider(store: Store, chosen: Access) -> None:
+    person = chosen.person
+    who, name = person.reviewer_id, frame.plain(frame.short(person.name))
+    st.markdown("#### Identity provider")
+    with st.form(f"people_link_{who}", border=False, clear_on_submit=True):
+        st.text_input(
+            "Email address there, as the provider has verified it", key=f"people_email_{who}",
+            max_chars=254, autocomplete="off",
+        )  # fmt: skip
+        st.form_submit_button(
+            f"Link {name}", key=f"people_link_now_{who}", on_click=_link_now,
+            args=(store, who, person.name),
+        )  # fmt: skip
+    if chosen.link is not None:
+        st.button(
+            f"Disable sign-in of {name}", key=f"people_unlink_{who}", on_click=_unlink,
+            args=(store, who, person.name),
+            help="What they labelled stays. A new link brings them back.",
+        )  # fmt: skip
 
 
-def _generate(store: Store, reviewer_id: str, name: str) -> None:
-    made = generated_passphrase()
-    st.session_state[MADE] = name, made
-    try:
-        store.set_passphrase(reviewer_id, made)
-    except CalibrationError as error:
-        st.session_state[MADE] = None
-        st.session_state[REFUSED] = str(error)
+def _link_now(store: Store, reviewer_id: str, name: str) -> None:
+    email = st.session_state[f"people_email_{reviewer_id}"]
+
+    def act() -> str:
+        store.link(reviewer_id, email=email)
+        return f"{name} signs in as {email.strip()} from now on. Sessions that they had have ended."
+
+    frame.attempt(act)
+
+
+def _unlink(store: Store, reviewer_id: str, name: str) -> None:
+    def act() -> str:
+        store.unlink(reviewer_id)
+        return f"{name} cannot sign in any more. A new link brings them back."
+
+    frame.attempt(act)
+
+
+def _generate(store: Store, person: Reviewer) -> None:
+    def act() -> str:
+        adding.give_passphrase(store, person)
+        return ""
+
+    frame.attempt(act)
 
 
 def _set(store: Store, reviewer_id: str, name: str) -> None:
@@ -181,7 +168,7 @@ def _set(store: Store, reviewer_id: str, name: str) -> None:
         store.set_passphrase(reviewer_id, typed)
         return f"{name} has a new passphrase. Sessions that they had have ended."
 
-    _attempt(act)
+    frame.attempt(act)
 
 
 def _take(store: Store, reviewer_id: str, name: str) -> None:
@@ -189,7 +176,7 @@ def _take(store: Store, reviewer_id: str, name: str) -> None:
         store.take_passphrase(reviewer_id)
         return f"{name} cannot sign in any more. A new passphrase brings them back."
 
-    _attempt(act)
+    frame.attempt(act)
 
 
 def _role(store: Store, chosen: Access) -> None:
@@ -205,7 +192,7 @@ def _role(store: Store, chosen: Access) -> None:
             "This is your own role: this page closes for you, and another admin has to give it "
             "back."
         )
-    name = frame.plain(_short(person.name))
+    name = frame.plain(frame.short(person.name))
     st.button(
         f"Make {name} {'an admin' if wanted == 'admin' else f'a {wanted}'}",
         key=f"people_role_now_{person.reviewer_id}", on_click=_role_now,
@@ -218,7 +205,7 @@ def _role_now(store: Store, reviewer_id: str, role: str) -> None:
         person = store.set_role(reviewer_id, role)
         return f"{person.name} is {person.role} now; open pages follow at once."
 
-    _attempt(act)
+    frame.attempt(act)
 
 
 def _identities(store: Store) -> None:
@@ -240,16 +227,18 @@ def _close(store: Store) -> None:
         store.set_identities("passphrase")
         return "People sign in from now on."
 
-    _attempt(act)
+    frame.attempt(act)
 
 
 def _page() -> None:
     store = session.require_store()
     st.header("People", anchor=False)
-    _outcome()
+    frame.said()
+    adding.handed_over()
     people = store.access()
-    _list(people)
-    _add(store)
+    _list(people, store.identities() == "oidc")
+    st.subheader("Add somebody", anchor=False)
+    adding.add(store)
     if people:
         _one(store, people)
     _identities(store)

@@ -1,53 +1,96 @@
-"""First run: five screens from nothing to the first batch, each with its command."""
+"""Set up: from no store to people who label, step by step; what is done is ticked and folded."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import pandas as pd
 import streamlit as st
 
-from app import session
+from app import frame, session
+from app.components import people as adding
+from app.views.data import imports
 from calibration.analyses.reviewers.examinations import add_practice
 from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
+from calibration.analyses.status import FIRST_BATCH, production_batches
 from calibration.errors import CalibrationError
 from calibration.records import Workflow
-from calibration.store import Store
+from calibration.store import Store, TraceFilter, is_loopback
+from calibration.text import counted, sentence
 
-STEP = "step"
-REFUSAL, DONE = "start_refused", "start_done"
+STEP, PLACE = "step", "start_place"
 
+EVERY = "every workflow"
 
-def _store() -> Store | None:
-    return session.require_store() if session.store_path().exists() else None
-
-
-def _attempt(act: Callable[[], str]) -> None:
-    """Do what a button asks for; say what became of it on the next run."""
-    try:
-        st.session_state[DONE] = act()
-    except CalibrationError as error:
-        st.session_state[REFUSAL] = str(error)
+# Fewer cannot disagree.
+PEOPLE = 2
 
 
-def _ceilings() -> None:
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step by its name in the address; `answer` is what was done there, empty if nothing was."""
+
+    name: str
+    title: str
+    answer: str
+    draw: Callable[[Store], None]
+
+
+def _steps(store: Store) -> list[Step]:
+    n = store.count_traces(TraceFilter())
+    people = [person for person in store.reviewers() if not person.simulated]
+    shared = [b for b in store.batches() if b.purpose == "practice" and b.reviewer_id is None]
+    drawn = production_batches(store)
+    newest = f"{drawn[0].batch_id}, {counted(drawn[0].n_items, 'trace')}" if drawn else ""
+    return [
+        Step("traces", "Import traces", counted(n, "trace") if n else "", _traces),
+        Step(
+            "people", "Add people", f"{len(people)} people" if len(people) >= PEOPLE else "",
+            _people,
+        ),
+        Step(
+            "practice", "Offer practice", counted(shared[0].n_items, "trace") if shared else "",
+            _practice,
+        ),
+        Step("batch", "Draw the first batch", newest, _batch),
+        Step("label", "Start labelling", "", _label),
+    ]  # fmt: skip
+
+
+def _place(steps: list[Step]) -> str:
+    """Return the step that is open: the one asked for, else the first that labelling waits for."""
+    asked = st.query_params.get(STEP) or st.session_state.get(PLACE)
+    if any(step.name == asked for step in steps):
+        return str(asked)
+    done = {step.name for step in steps if step.answer} | {"practice"}
+    return "label" if "batch" in done else next(s.name for s in steps if s.name not in done)
+
+
+def _go(name: str) -> None:
+    # In the address for a reload, in the session for who comes back from another page.
+    st.session_state[PLACE] = name
+    if st.query_params.get(STEP) != name:
+        st.query_params[STEP] = name
+
+
+# Each step
+
+
+def _traces(store: Store) -> None:
+    st.text("What your agent did: tau-bench or tau2-bench results, or JSONL or CSV of your own.")
+    imports.show(store)
+    with st.expander("Cost ceilings"):
+        _ceilings(store)
+    frame.command_line("import FILES --workflow NAME --ceiling 0.30 --unit ticket")
+
+
+def _ceilings(store: Store) -> None:
     st.text(
-        "Everything lives in one file. A workflow is a kind of task your agent does; its ceiling "
-        "is what one run (or ticket, document, ...) may cost. A run beyond its ceiling earns less."
+        "A workflow is a kind of task your agent does; its ceiling is what one run (or ticket, "
+        "document, ...) may cost. A run beyond its ceiling earns less."
     )
-    path = session.store_path()
-    store = _store()
-    if store is None:
-        st.text(f"There is no store yet at {path}.")
-        st.button(
-            "Make the store",
-            key="start_make",
-            on_click=_attempt,
-            args=(lambda: (session.create_store(), "The store is made.")[1],),
-        )
-        _command("import FILES --workflow NAME --ceiling 0.30 --unit ticket")
-        return
-    st.text(f"The store is at {path}.")
     known = store.workflows()
-    frame = pd.DataFrame(
+    table = pd.DataFrame(
         {
             "workflow": [w.name for w in known.values()],
             "ceiling_usd": [w.ceiling_usd for w in known.values()],
@@ -55,7 +98,7 @@ def _ceilings() -> None:
         }
     ).astype({"workflow": "str", "ceiling_usd": "float64", "unit": "str"})
     edited = st.data_editor(
-        frame,
+        table,
         key="start_workflows",
         num_rows="dynamic",
         hide_index=True,
@@ -68,16 +111,13 @@ def _ceilings() -> None:
         },
     )
     st.button(
-        "Keep these ceilings",
-        key="start_ceilings",
-        on_click=_attempt,
-        args=(lambda: _keep_ceilings(store, edited),),
-    )
-    _command("import FILES --workflow NAME --ceiling 0.30 --unit ticket")
+        "Save ceilings", key="start_ceilings", on_click=frame.attempt,
+        args=(lambda: _save_ceilings(store, edited),),
+    )  # fmt: skip
 
 
-def _keep_ceilings(store: Store, edited: pd.DataFrame) -> str:
-    known, kept = store.workflows(), 0
+def _save_ceilings(store: Store, edited: pd.DataFrame) -> str:
+    known, changed = store.workflows(), 0
     for row in edited.to_dict("records"):
         name = str(row["workflow"] or "").strip()
         ceiling = row["ceiling_usd"]
@@ -88,170 +128,189 @@ def _keep_ceilings(store: Store, edited: pd.DataFrame) -> str:
         )
         if name and known.get(name) != wanted:
             store.set_workflow(wanted)
-            kept += 1
-    return f"{kept} workflows changed." if kept else "Nothing to change."
+            changed += 1
+    return f"{counted(changed, 'workflow')} changed." if changed else "Nothing to change."
 
 
-def _traces() -> None:
-    store = _store()
-    n = 0 if store is None else len(store.production_traces())
-    st.text("Bring in what your agent did: tau-bench or tau2-bench results, or JSONL or CSV.")
-    st.text(f"{n:,} traces are in the store." if n else "No traces are in the store yet.")
-    if store is not None:
-        st.page_link("views/data/page.py", label="Choose files and look at them on the Data page")
-    _command("import results/*.json --workflow NAME --ceiling 0.30 --unit ticket")
-
-
-def _people() -> None:
-    st.text(
-        "Reviewers label; leads also see what everybody said. Two or more reviewers are needed to "
-        "measure agreement."
-    )
-    store = _store()
-    if store is None:
-        _first_the_store('reviewer "NAME"')
-        return
-    people = [p for p in store.reviewers() if not p.simulated]
+def _people(store: Store) -> None:
+    st.text("Two people label the same traces, so that you see how far they agree.")
+    people = [person for person in store.reviewers() if not person.simulated]
     if people:
-        frame = pd.DataFrame({"name": [p.name for p in people], "role": [p.role for p in people]})
-        st.table(frame, hide_index=True, alt="People of this store")
-    else:
-        st.text("Nobody yet.")
-    with st.form("start_people", border=False, clear_on_submit=True):
-        name = st.text_input("Name", max_chars=80, key="start_name")
-        lead = st.checkbox("Lead", key="start_lead")
-        if st.form_submit_button("Add", key="start_add"):
-            _attempt(
-                lambda: (
-                    f"{session.add_person(store, name, 'lead' if lead else 'reviewer').name} "
-                    "can label."
-                )
-            )
-            st.rerun()
-    _command('reviewer "NAME"')
-
-
-def _practice() -> None:
-    st.text(
-        "Before they label real runs, reviewers practise on traces whose right answer is known, "
-        "and see after each label what it is and why. Your own set: asr reference add."
-    )
-    store = _store()
-    if store is None:
-        _first_the_store("reference practise")
+        table = pd.DataFrame({"name": [p.name for p in people], "role": [p.role for p in people]})
+        st.table(table, hide_index=True, alt="People of this store")
+    if session.signs_in(store) and not session.is_admin(store):
+        st.text("An admin adds people. Ask one, and continue meanwhile.")
         return
+    adding.add(store)
+    adding.handed_over()
+    frame.command_line('people add "NAME"', 'people passphrase "NAME" --generate')
+
+
+def _practice(store: Store) -> None:
+    st.text(
+        "Optional. Before they label real runs, reviewers practise on traces whose right answer "
+        "is known, and see after each label what it is and why. Your own set: asr reference add."
+    )
     forms = [name for name in session.reference_set(store).forms if name.endswith("practice")]
     form = st.selectbox("Reference set", forms, key="start_form")
-    shared = [b for b in store.batches() if b.purpose == "practice" and b.reviewer_id is None]
-    there = [b for b in shared if b.design.get("form") == form]
+    there = [
+        b for b in store.batches()
+        if b.purpose == "practice" and b.reviewer_id is None and b.design.get("form") == form
+    ]  # fmt: skip
     if there:
-        st.text(f"{there[0].n_items} traces to practise on are in the store ({there[0].batch_id}).")
+        st.text(f"Reviewers can practise on {counted(there[0].n_items, 'trace')}.")
     st.button(
-        "Put it into the store",
-        key="start_practise",
-        disabled=bool(there),
-        on_click=_attempt,
+        "Offer practice", key="start_practise", disabled=bool(there), on_click=frame.attempt,
         args=(lambda: _put_practice(store, form),),
-    )
-    _command(f"reference practise --form {form}")
+    )  # fmt: skip
+    frame.command_line(f"reference practise --form {form}")
 
 
 def _put_practice(store: Store, form: str) -> str:
-    batch = add_practice(store, session.reference_set(store), form=form)
-    return f"{batch.n_items} traces to practise on, batch {batch.batch_id}."
+    add_practice(store, session.reference_set(store), form=form)
+    return ""
 
 
-def _first_batch() -> None:
+def _batch(store: Store) -> None:
     st.text(
         "A random sample of your runs, in random order: what is labelled when you stop is a random "
         "sample too. Two labels a trace show how far reviewers agree."
     )
-    store = _store()
-    frame = None if store is None else store.production_traces()
-    if store is None or frame is None or frame.empty:
-        st.text("There are no traces to draw from yet: bring some in first.")
-        _command("sample --n 40 --seed 1")
+    traces = store.production_traces()
+    if traces.empty:
+        frame.nothing_yet(store)
         return
-    everything = "every workflow"
-    workflow = st.selectbox(
-        "From", [everything, *sorted(frame["workflow"].unique())], key="start_from"
-    )
-    chosen = None if workflow == everything else workflow
-    available = len(frame) if chosen is None else int((frame["workflow"] == chosen).sum())
+    workflow = st.selectbox("From", [EVERY, *sorted(traces["workflow"].unique())], key="start_from")
+    chosen = None if workflow == EVERY else workflow
+    available = len(traces) if chosen is None else int((traces["workflow"] == chosen).sum())
     left, middle, right = st.columns(3)
-    n = left.number_input("Traces", 1, available, min(200, available), key="start_n")
+    n = left.number_input("Traces", 1, available, min(FIRST_BATCH, available), key="start_n")
     wanted = middle.number_input("Labels a trace", 1, 10, 2, key="start_wanted")
     seed = right.number_input("Seed", 0, 2**31 - 1, 1, key="start_seed")
     st.button(
-        "Draw the batch",
-        key="start_draw",
-        on_click=_attempt,
-        args=(lambda: _draw(store, int(n), int(seed), chosen, int(wanted)),),
-    )
+        "Draw the batch", key="start_draw", type="primary", on_click=frame.attempt,
+        args=(lambda: _draw(store),),
+    )  # fmt: skip
+    if production_batches(store):
+        with st.expander("Name a batch, or assign it to people"):
+            _change(store)
     from_one = f" --workflow {chosen}" if chosen else ""
-    _command(f"sample --n {n} --seed {seed}{from_one} --labels-wanted {wanted}")
+    frame.command_line(f"sample --n {n} --seed {seed}{from_one} --labels-wanted {wanted}")
 
 
-def _draw(store: Store, n: int, seed: int, workflow: str | None, wanted: int) -> str:
-    batch = draw_batch(
-        store, SamplingDesign(seed=seed, workflow=workflow, labels_wanted=wanted), n=n
+def _change(store: Store) -> None:
+    """Let a lead name a batch and say who labels it."""
+    drawn = {b.batch_id: b for b in production_batches(store)}
+    batch_id = st.selectbox(
+        "Batch", list(drawn), key="start_of", format_func=lambda name: drawn[name].title
     )
-    return f"Batch {batch.batch_id}: {batch.n_items} traces. It waits on the Label page."
+    batch, names = drawn[batch_id], session.reviewer_names(store)
+    with st.form("start_change", border=False):
+        name, who, press = st.columns([3, 5, 1], vertical_alignment="bottom")
+        name.text_input(
+            "Name", batch.name, key=f"start_called_{batch_id}", max_chars=60, placeholder=batch_id
+        )
+        who.multiselect(
+            "Who labels it", list(names), list(batch.people), key=f"start_assigned_{batch_id}",
+            format_func=names.__getitem__, placeholder="Everybody", select_all=False,
+        )  # fmt: skip
+        press.form_submit_button(
+            "Save", key="start_save", on_click=frame.attempt, width="stretch",
+            args=(lambda: _changed(store, batch_id),),
+        )  # fmt: skip
 
 
-def _first_the_store(words: str) -> None:
-    st.text("Make the store first (screen 1).")
-    _command(words)
+def _changed(store: Store, batch_id: str) -> str:
+    called = st.session_state[f"start_called_{batch_id}"]
+    people = st.session_state[f"start_assigned_{batch_id}"]
+    store.rename_batch(batch_id, called)
+    batch = store.assign_batch(batch_id, people)
+    names = session.reviewer_names(store)
+    whose = ", ".join(names[who] for who in batch.people) or "everybody"
+    return f"{batch.title} is for {whose}."
 
 
-def _command(words: str) -> None:
-    st.caption("The same on the command line")
-    st.code(session.command(words), language=None, wrap_lines=True)
+def _draw(store: Store) -> str:
+    # As they are now: what was typed last comes with the press, after the page was drawn.
+    state = st.session_state
+    workflow = None if state["start_from"] == EVERY else state["start_from"]
+    design = SamplingDesign(
+        seed=int(state["start_seed"]), workflow=workflow,
+        labels_wanted=int(state["start_wanted"]), once=True,  # asked for twice, stored once
+    )  # fmt: skip
+    batch = draw_batch(store, design, n=int(state["start_n"]))
+    _go("label")
+    return f"{batch.batch_id} is drawn: {counted(batch.n_items, 'trace')}."
 
 
-SCREENS: tuple[tuple[str, Callable[[], None]], ...] = (
-    ("Store and ceilings", _ceilings),
-    ("Traces", _traces),
-    ("People", _people),
-    ("Practice", _practice),
-    ("First batch", _first_batch),
-)
+def _label(store: Store) -> None:
+    drawn = production_batches(store)
+    if not drawn:
+        frame.nothing_yet(store)
+        return
+    st.text("Everything is ready. Open the Label page, or send its address to the reviewers:")
+    address = session.address("label")
+    st.code(address, language=None, wrap_lines=True)
+    if session.signs_in(store):
+        st.text("They sign in with their name and what you gave them.")
+    adding.handed_over()
+    if is_loopback(urlsplit(address).hostname):
+        st.text("This address opens on this machine only. For others, start the server anew:")
+        frame.command_line("serve --host 0.0.0.0")
+    if st.button("Open the Label page", key="start_label", type="primary"):
+        st.switch_page("views/label.py", query_params={"batch": drawn[0].batch_id})
 
 
-def _go(step: int) -> None:
-    st.query_params[STEP] = str(step + 1)
+# The page
+
+
+def _make_store() -> str:
+    session.create_store()
+    return ""
 
 
 def _page() -> None:
-    asked = st.query_params.get(STEP, "1")
-    step = min(len(SCREENS), max(1, int(asked) if asked.isdecimal() else 1)) - 1
-    title, screen = SCREENS[step]
     st.header("Set up", anchor=False)
-    with st.container(horizontal=True):
-        for number, (name, _) in enumerate(SCREENS):
+    if not session.store_path().exists():
+        frame.said()
+        st.text(f"Everything lives in one file. There is none yet at {session.store_path()}.")
+        st.button(
+            "Make the store", key="start_make", type="primary", on_click=frame.attempt,
+            args=(_make_store,),
+        )  # fmt: skip
+        frame.command_line("import FILES --workflow NAME --ceiling 0.30 --unit ticket")
+        return
+    store = session.require_store()
+    steps = _steps(store)
+    place = _place(steps)
+    _go(place)  # and there it stays when the step is done: one reads what became of it
+    with st.container(key="start_steps", gap="xsmall"):
+        _list(store, steps, place)
+
+
+def _list(store: Store, steps: list[Step], place: str) -> None:
+    """Draw the open step, and of the others the headings."""
+    for number, step in enumerate(steps):
+        answer = f": {step.answer}" if step.answer else ""
+        title = f"{'✓ ' * bool(step.answer)}{number + 1}. {step.title}{answer}"
+        if step.name != place:
             st.button(
-                f"{number + 1}. {name}",
-                key=f"start_screen_{number + 1}",
-                type="secondary" if number == step else "tertiary",
-                on_click=_go,
-                args=(number,),
-            )
-    st.subheader(title, anchor=False)
-    if refusal := st.session_state.pop(REFUSAL, ""):
-        st.text(refusal)
-    if done := st.session_state.pop(DONE, ""):
-        st.text(done)
-    try:
-        screen()
-    except CalibrationError as error:
-        st.text(str(error))
-    with st.container(horizontal=True):
-        if step:
-            st.button("Back", key="start_back", on_click=_go, args=(step - 1,))
-        if step + 1 < len(SCREENS):
-            st.button("Next, or skip this", key="start_next", on_click=_go, args=(step + 1,))
-        else:
-            st.page_link("views/label.py", label="To the Label page")
+                frame.plain(title), key=f"start_open_{step.name}", type="tertiary", on_click=_go,
+                args=(step.name,),
+            )  # fmt: skip
+            continue
+        with st.container(border=True, key=f"start_step_{step.name}"):
+            st.subheader(frame.plain(title), anchor=False)
+            frame.said()
+            try:
+                step.draw(store)
+            except CalibrationError as error:
+                st.text(sentence(str(error)))
+            if number + 1 < len(steps):
+                st.button(
+                    f"Continue: {steps[number + 1].title.lower()}", key="start_next", on_click=_go,
+                    args=(steps[number + 1].name,), type="primary" if answer else "secondary",
+                )  # fmt: skip
 
 
 with st.container(key="page"):

@@ -8,6 +8,7 @@ import click
 
 from benchmarks.labelling.keys import chromium, desk_times, fragment_times
 from benchmarks.labelling.load import Load, load
+from benchmarks.labelling.network import slow_desk
 from benchmarks.labelling.path import path_times
 from benchmarks.labelling.report import HEAD
 from benchmarks.report import add_section, run_head, table
@@ -18,6 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "labelling.md"
 
 # At 20 steps, measured the same way on a machine like this one (July 2026).
 POTATO_MS = 184.0, 272.0
+PARTS = "path", "keys", "network", "load", "crash"
 
 
 def keys_part(folder: Path, port: int, n: int) -> str:
@@ -36,6 +38,21 @@ def keys_part(folder: Path, port: int, n: int) -> str:
         + f"\n200 steps against 20: p95 x {flat:.2f}. Potato at 20 steps (another run, see the "
         f"design notes): {POTATO_MS[0]:.0f} / {POTATO_MS[1]:.0f}; the desk takes "
         f"{desks[0].p50 / POTATO_MS[0]:.2f} / {desks[0].p95 / POTATO_MS[1]:.2f} of that.\n"
+    )
+
+
+def network_part(folder: Path, n: int) -> str:
+    """Time the desk on a slow line and weigh what comes over it."""
+    with chromium() as browser:
+        done = slow_desk(browser, folder, n=n)
+    rows = [[t.what, t.n, t.p50, t.p95] for t in (done.next_trace, done.confirmed)]
+    return (
+        "### Over a slow line\n\nA relay between Chromium and the server: 150 ms round trip, 1 "
+        "Mbit/s each way, shared by all connections; a label every two seconds.\n\n"
+        + table(["what", "n", "p50", "p95"], rows)
+        + f"\nA first visit takes {done.first_bytes / 1e6:.2f} MB and {done.first_s:.1f} s. "
+        f"A label with the next trace takes {done.bytes_a_label / 1000:.1f} kB; of it up to "
+        f"{done.bytes_a_trace / 1000:.1f} kB (uncompressed) are that trace.\n"
     )
 
 
@@ -85,9 +102,7 @@ def crash_part(folder: Path, rounds: int, seed: int) -> str:
 
 
 @click.command()
-@click.option(
-    "--part", "parts", multiple=True, type=click.Choice(["path", "keys", "load", "crash"])
-)
+@click.option("--part", "parts", multiple=True, type=click.Choice(PARTS))
 @click.option("--seed", default=1, show_default=True)
 @click.option("--labels", default=100, show_default=True, help="Labels a length.")
 @click.option("--people", default=20, show_default=True)
@@ -108,7 +123,7 @@ def main(
     output: Path,
 ) -> None:
     """Measure and write the page."""
-    chosen = parts or ("path", "keys", "load", "crash")
+    chosen = parts or PARTS
     busy = os.getloadavg()[0]
     found = []
     with tempfile.TemporaryDirectory() as directory:
@@ -117,6 +132,8 @@ def main(
             found.append(path_part(folder, labels))
         if "keys" in chosen:
             found.append(keys_part(folder, port, labels))
+        if "network" in chosen:
+            found.append(network_part(folder, labels))
         if "load" in chosen:
             done = load(
                 folder, n_people=people, seconds=seconds, megabytes=megabytes, think_s=1.0,

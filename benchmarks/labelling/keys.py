@@ -61,7 +61,8 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-def _timed_press(page: Page) -> float:
+def timed_press(page: Page) -> float:
+    """Press the key that ends a trace; return the milliseconds until the next one is painted."""
     page.evaluate("() => { window.__passed = null }")
     page.keyboard.press("n")
     page.wait_for_function("() => window.__passed !== null", timeout=30_000)
@@ -82,7 +83,7 @@ def desk_times(browser: Browser, folder: Path, *, steps: int, n: int) -> Times:
         passed = []
         for _ in range(n):
             here = desk.get("trace")
-            passed.append(_timed_press(page))
+            passed.append(timed_press(page))
             desk.wait_painted(here)
         desk.wait_saved()
     finally:
@@ -111,7 +112,7 @@ def fragment_times(browser: Browser, port: int, *, n: int) -> Times:
         passed = []
         for _ in range(n):
             time.sleep(QUIET_S)
-            passed.append(_timed_press(page))
+            passed.append(timed_press(page))
     finally:
         context.close()
         process.terminate()

@@ -81,6 +81,8 @@ def _sign_in(browser: Browser, server: Server, width: str, scheme: str, name: st
     page.goto(server.url)
     page.get_by_label("name").fill(f"Mara {width} {name}")
     page.get_by_role("button", name="Start labelling").click()
+    page.get_by_role("button", name="Start practising").click()
+    page.locator(".desk[data-ready=true]").wait_for()
     _settle(page)
     return page
 
@@ -134,17 +136,22 @@ def take_pages(browser: Browser, folder: Path) -> None:
     with Store.open(demo.store, create=True) as store:
         build_demo(store, seed=1)
         store.add_reviewer("Lea", role="lead")
+    unfinished = Server(folder / "unfinished.duckdb")
+    with Store.open(unfinished.store, create=True) as store:
+        build_demo(store, seed=1, unfinished=True)
     empty.start()
     for name in ("label", *EMPTY):
         take(browser, empty, f"{name}-empty", name if name != "label" else "", whole=False)
     empty.stop()
+    unfinished.start()
+    take(browser, unfinished, "overview", "overview?reviewer=demo-lead", whole=True)
+    unfinished.stop()
     demo.start()
     take(browser, demo, "label-who", "", whole=False)
-    take(browser, demo, "overview", "overview?reviewer=lea", whole=True)
     take(browser, demo, "data", "data?reviewer=lea", whole=False)
-    take(browser, demo, "agreement", "agreement", whole=True)
+    take(browser, demo, "agreement", "agreement?reviewer=lea", whole=True)
     take(browser, demo, "judge", "judge?reviewer=lea", whole=True)
-    take(browser, demo, "asr", "asr", whole=True)
+    take(browser, demo, "asr", "asr?reviewer=lea", whole=True)
     take_desk(browser, demo, "label-help", press("?"))
     take_desk(browser, demo, "practice-handbook", press("y", "h"))
     take_desk(browser, demo, "practice-fabrication", _lesson)

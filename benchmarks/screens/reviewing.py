@@ -90,7 +90,7 @@ def take_sign_in(browser: Browser, folder: Path, take: Take, take_state: TakeSta
         page.get_by_label("Who").fill("A very")
         page.keyboard.press("Enter")
         page.wait_for_timeout(2_500)
-        page.get_by_role("button", name="Make one up").scroll_into_view_if_needed()
+        page.get_by_role("button", name="Generate passphrase").scroll_into_view_if_needed()
         page.wait_for_timeout(1_000)
 
     take_state(browser, "people-long-name", long_name)
@@ -162,7 +162,7 @@ def take_third_attempt(browser: Browser, folder: Path, take: Take, take_state: T
     def allow(page: Page) -> None:
         page.goto(f"{server.url}/certify?reviewer=lea")
         page.get_by_label("Why").fill("Was ill that day.")
-        page.get_by_role("button", name="Allow it").click()
+        page.get_by_role("button", name="Allow it to").click()
         page.wait_for_timeout(3_000)
         page.get_by_text("another attempt", exact=False).first.scroll_into_view_if_needed()
 

@@ -14,7 +14,7 @@ Functions raise ValueError as `count_patterns` and `checked_weights`, or if `con
 outside (0, 1). The n of an Estimate counts items with two or more ratings.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -497,13 +497,17 @@ def light_kappa(
     if refused is not None:
         return refused
     distances = distances_of(weights, n_classes)
-    pairs = [_LightPair.of(array, j, k, distances) for j, k in _pairs(array.shape[1])]
+    pairs = [
+        _LightPair.of(array, j, k, distances) for j, k in combinations(range(array.shape[1]), 2)
+    ]
     defined = [pair for pair in pairs if pair.expected > 0]
     if not defined:
         return not_estimable(NO_EXPECTATION, method=METHOD, confidence_level=confidence_level)
     rated = array[(array != MISSING).sum(axis=1) >= 2]
     # The value without an item depends on one cell of each pair's table.
-    without = np.mean([pair.without(rated) for pair in defined], axis=0)
+    without = np.zeros(len(rated))
+    for pair in defined:  # one array at a time: thousands of pairs would fill the memory
+        without += pair.without(rated) / len(defined)
     value = float(np.mean([pair.kappa for pair in defined]))
     expected = float(np.mean([pair.expected for pair in defined]))
     counts = patterns.pairable().counts.astype(np.float64)
@@ -512,10 +516,6 @@ def light_kappa(
         observed=(1 - value) * expected, expected=expected, lowest=-1.0, n=len(rated),
         alike=all_alike(counts, distances), confidence_level=confidence_level,
     )  # fmt: skip
-
-
-def _pairs(n_raters: int) -> Iterator[tuple[int, int]]:
-    return combinations(range(n_raters), 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

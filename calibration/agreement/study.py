@@ -88,7 +88,7 @@ class NodeAgreement(Agreement):
     """Agreement on the answers at one question, of ratings whose path comes to it.
 
     `n_items` counts the items on which two or more ratings arrive: the deeper the question, the
-    fewer and the more alike they are. `share` is the part of all disagreement born here.
+    fewer and the more alike they are. `share` is the part of all disagreement that starts here.
     """
 
     share: Share

@@ -2,6 +2,6 @@
 
 `evidence` loads labels and verdicts from a store or from files. From it come `agreement`, `judge`,
 `success_rate` and `gates`; `sampling` plans and draws batches, `reviewers` examines and
-adjudicates. `imports` brings files in, `demo` simulates a store, `reference_traces` recognises the
-reference set.
+adjudicates, `status` says what to do next. `imports` brings files in, `demo` simulates a store,
+`reference_traces` recognises the reference set.
 """

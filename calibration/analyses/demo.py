@@ -12,18 +12,19 @@ from numpy.typing import NDArray
 
 from calibration.analyses.evidence.from_store import trace_penalties
 from calibration.analyses.reviewers.examinations import add_practice
-from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
+from calibration.analyses.sampling.draw import SamplingDesign, batch_of, draw_batch
 from calibration.analyses.success_rate.from_store import report_on_store
 from calibration.analyses.success_rate.report import ReportOptions, SuccessRateReport
 from calibration.errors import CalibrationError, InputError
 from calibration.records import LabelDraft, Trace, Verdict
-from calibration.store import Store, import_token
+from calibration.store import UNLABELLED, Store, TraceFilter, import_token
 from calibration.success_rate.runs import scores
 from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import load_reference
 
 JUDGE = "demo-judge"
 REVIEWERS = ("Ada (simulated)", "Ben (simulated)", "Cleo (simulated)")
+LEAD = "Demo lead"  # nobody's name: whoever looks at the demo may be this lead
 N_PRODUCTION = 2_000
 N_LABELLED = 300
 CLASS_MIX = (0.52, 0.14, 0.14, 0.11, 0.09)
@@ -36,6 +37,10 @@ LENIENT, LENIENCY, LENIENT_OVERLAP = 1, 0.3, 0.25
 
 # Second labels of each reviewer; from the given one, the last reviewer is less careful.
 N_REPEATS, DRIFTS_AT, DRIFTED_ACCURACY = 130, 60, 0.62
+
+# Traces that two reviewers were asked about besides: some are labelled, on the first two they
+# differ, one is flagged, and the rest are left to label.
+N_CHOSEN, N_BEGUN, N_DISPUTED, FLAGGED_AT = 10, 6, 2, 4
 
 # Rows: true class; columns: verdict. Like real judges, it is lenient: it passes wrong and
 # invented answers as complete far more often than it fails good ones.
@@ -62,11 +67,15 @@ class Demo:
     seed: int
 
 
-def build_demo(store: Store, *, seed: int, lenient: bool = False) -> float:
+def build_demo(
+    store: Store, *, seed: int, lenient: bool = False, unfinished: bool = False
+) -> float:
     """Fill an empty store and return the true Agent Success Rate of its production runs.
 
     With `lenient`, one of the three reviewers calls 30 % of the partly correct runs complete, and a
-    quarter of the sample is labelled twice.
+    quarter of the sample is labelled twice. With `unfinished` there is something to do on every
+    page: a lead to be, and a second batch with open disagreements, a flag and traces left to label.
+    Its traces are chosen, so that no rate changes.
     """
     if seed < 0:
         raise InputError(f"seed must be 0 or more, got {seed}")
@@ -91,6 +100,10 @@ def build_demo(store: Store, *, seed: int, lenient: bool = False) -> float:
     true_class = {run.trace_id: int(k) for run, k in zip(runs, truth, strict=True)}
     _label_sample(store, taxonomy, true_class, seed, rng, lenient=lenient)
     _check_reviewers(store, taxonomy, true_class, seed)
+    if unfinished:
+        _begin_batch(store, taxonomy, true_class, seed)
+        store.add_reviewer(LEAD, role="lead")
+    # Last: the newest batch is what the Label page gives to people who are new.
     add_practice(store, dataset)
     store.set_identities("open")
     frame = store.trace_frame().set_index("trace_id").loc[[run.trace_id for run in runs]]
@@ -111,7 +124,7 @@ def needs_building(store: Store) -> bool:
 
 def run_demo(store: Store, *, seed: int, lenient: bool = False) -> Demo:
     """Build the demonstration, as `build_demo`, and report on it as on any other store."""
-    truth = build_demo(store, seed=seed, lenient=lenient)
+    truth = build_demo(store, seed=seed, lenient=lenient, unfinished=True)
     # The seed is for the data alone: the page and `asr report` resample this store alike.
     report = report_on_store(store, ReportOptions(judge_id=JUDGE))
     return Demo(report=report, truth=truth, seed=seed)
@@ -236,6 +249,47 @@ def _check_reviewers(
                 )
             )  # fmt: skip
     store.import_hidden_items(batch.batch_id, drafts)
+
+
+def _begin_batch(store: Store, taxonomy: Taxonomy, true_class: dict[str, int], seed: int) -> None:
+    """Let two reviewers begin a batch of runs that the judge calls partly correct."""
+    rng = np.random.default_rng([seed, 21])
+    names = taxonomy.names
+    chosen = TraceFilter(classes=(UNLABELLED,), judge=JUDGE, verdicts=(names[PARTIAL[0]],))
+    batch_id = batch_of(store, chosen, SamplingDesign(seed=seed), n=N_CHOSEN).batch_id
+    begun = store.batch_items(batch_id)["trace_id"].tolist()[:N_BEGUN]
+    people = [r.reviewer_id for r in store.reviewers() if r.role == "reviewer"][:2]
+    (lead,) = [r.reviewer_id for r in store.reviewers() if r.role == "lead"]
+    drafts = []
+    for number, trace_id in enumerate(begun):
+        truth = true_class[trace_id]
+        for place, reviewer_id in enumerate(people):
+            wrong = number < N_DISPUTED and place == 1
+            name = names[_human_class(truth, 0.0 if wrong else 1.0, len(names), rng)]
+            drafts.append(
+                LabelDraft(
+                    client_token=import_token(
+                        batch_id, taxonomy.version, reviewer_id, trace_id, name
+                    ),
+                    trace_id=trace_id,
+                    reviewer_id=reviewer_id,
+                    batch_id=batch_id,
+                    answers=taxonomy.answers_for(name),
+                    seconds_active=round(float(rng.lognormal(4.4, 0.5)), 1),
+                )
+            )
+    # Who flags a trace must have been given it.
+    store.queue(people[0], batch_id, limit=N_CHOSEN)
+    store.import_labels(batch_id, drafts)
+    store.record_flag(
+        client_token=import_token(batch_id, taxonomy.version, people[0], begun[FLAGGED_AT], "flag"),
+        trace_id=begun[FLAGGED_AT],
+        reviewer_id=people[0],
+        batch_id=batch_id,
+        flagged=True,
+        reason="Two requests in one: which of them counts?",
+    )
+    store.release_leases(batch_id=batch_id, reviewer_id=people[0], by=lead)
 
 
 def _human_class(outcome: int, accuracy: float, n_classes: int, rng: np.random.Generator) -> int:

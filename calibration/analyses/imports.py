@@ -39,6 +39,7 @@ from calibration.tables.rows import Row, as_csv, located, none_of
 from calibration.taxonomy import Taxonomy
 from calibration.trace_formats import ImportSettings, Parsed, Preview, detect, preview, read_traces
 from calibration.trace_formats.fields import wrong
+from calibration.trace_formats.json_scanner import decode_text
 
 R = TypeVar("R", LabelRow, VerdictRow)
 
@@ -169,7 +170,7 @@ def _expand(path: Path) -> list[Path]:
     """Return the files of a folder; a folder that is one run stays whole."""
     if not path.exists():
         raise InputError(f"{path}: there is no such file")
-    if path.is_file() or (path / "results.json").exists():
+    if not path.is_dir() or (path / "results.json").exists():
         return [path]
     found = sorted(p for p in path.iterdir() if p.suffix in (".json", ".jsonl", ".csv"))
     if not found:
@@ -335,7 +336,7 @@ def _marks(path: Path, row: LabelRow) -> tuple[tuple[str, ...], dict[str, str]]:
     try:
         cleaned = clean_tags(list(map(str, tags)) if isinstance(tags, list) else [str(tags or "")])
         at = "sub_goals"
-        sub_goals = json.loads(given) if isinstance(given, str) else given
+        sub_goals = decode_text(given) if isinstance(given, str) else given
         if not isinstance(sub_goals, dict):
             raise ValueError(f"must be an object, got {given!r:.80}")
         check_sub_goals(sub_goals, sub_goals)

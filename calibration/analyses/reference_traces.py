@@ -1,4 +1,4 @@
-"""Recognise traces of the reference set: calibration material that ranks no agent."""
+"""Recognise traces of the reference set, which are for practice and examinations only."""
 
 from functools import cache
 

@@ -17,10 +17,12 @@ from calibration.analyses.agreement.ratings import (
     weights_of,
 )
 from calibration.cli.terminal import (
+    Output,
     open_to_read,
     print_result,
     with_batch,
     with_output,
+    with_seed,
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
@@ -37,39 +39,50 @@ WEEK = "week"
     "--format",
     "layout",
     type=click.Choice(["long", "wide"]),
-    help="Of FILE: long (item, rater, label) or wide (first column the item, then one a rater).",
+    help="Say how FILE is laid out: long has the columns item, rater and label; wide has the item "
+    "first and then a column for each rater.",
 )
-@click.option("--classes", help="Of FILE: every class there is, in order, parted by commas.")
+@click.option("--classes", help="List every class of FILE in order, separated by commas.")
 @click.option(
     "--weights",
     default="identity",
     show_default=True,
-    help=f"{', '.join(NAMES)}, or a CSV file with a matrix; by place in the classes.",
+    help="Weight disagreements by the distance of the classes: "
+    f"{', '.join(NAMES)}, or a CSV file with a matrix.",
 )
 @click.option(
     "--by",
     type=click.Choice(text.BY),
     multiple=True,
-    help="Show these slices only; may be given more than once. A week of FILE is its column week.",
+    help="Show these sections only; the option may be repeated. With FILE, week is a column of it.",
 )
 @click.option(
     "--interval",
     type=click.Choice(INTERVALS),
     default="jackknife",
     show_default=True,
-    help="Of the coefficients: jackknife with Fisher z, bootstrap (percentile, bca), or Gwet's.",
+    help="Choose the interval of the coefficients: jackknife with Fisher z, bootstrap (percentile "
+    "or bca), or Gwet's.",
 )
 @click.option(
     "--cluster",
-    help="The unit, where items of one are alike: task in the store, a column of FILE.",
+    help="Keep items together that depend on each other: those of a task in the store, or those "
+    "with the same value in this column of FILE.",
 )
-@click.option("--resamples", type=click.IntRange(100, 1_000_000), default=2000, show_default=True)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option(
+    "--resamples",
+    type=click.IntRange(100, 1_000_000),
+    default=2000,
+    show_default=True,
+    help="Draw as many bootstrap resamples.",
+)
+@with_seed
 @click.option(
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
+    help="Set the confidence level of the intervals.",
 )
 @with_output
 def agreement(
@@ -85,9 +98,7 @@ def agreement(
     resamples: int,
     seed: int,
     confidence: float,
-    as_data: bool,
-    as_markdown: bool,
-    page: Path | None,
+    output: Output,
 ) -> None:
     """Measure how far reviewers agree: in the store, or in a FILE of ratings.
 
@@ -102,17 +113,18 @@ def agreement(
     if cluster is not None and interval == "gwet":
         raise InputError("--interval gwet is over items; take another one with --cluster")
     slices = by or text.BY
+    output = replace(output, full=output.full or bool(by))
     if file is None:
         if layout or classes:
             raise InputError("--format and --classes are for a FILE of ratings")
         found = _in_store(path, batch_id, options, weights, cluster)
-        print_result(found, partial(text.agreement, by=slices), as_data, as_markdown, page)
+        print_result(found, partial(text.agreement, by=slices), output)
         alpha = found.study.alpha
     else:
         if batch_id is not None:
             raise InputError("--batch is for the store, not for a FILE of ratings")
         rated = _in_file(file, layout, classes, options, weights, cluster, WEEK in by)
-        print_result(rated, partial(text.ratings, by=slices), as_data, as_markdown, page)
+        print_result(rated, partial(text.ratings, by=slices), output)
         alpha = rated.study.alpha
     if not alpha.ok:
         raise CalibrationError("alpha cannot be estimated; the status says what would help")

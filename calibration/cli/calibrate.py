@@ -12,11 +12,15 @@ from calibration.analyses.evidence.from_files import Ceilings, Unjudged, load_ta
 from calibration.analyses.judge.calibration import CalibrationOptions
 from calibration.analyses.judge.report import report_on, report_on_store
 from calibration.cli.terminal import (
+    DESIGN,
+    USE_JUDGE,
+    Output,
     open_to_read,
     print_result,
     with_batch,
     with_estimand,
     with_output,
+    with_seed,
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
@@ -96,68 +100,75 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
 @click.option(
     "--judge",
     "judge_id",
-    help="Judge to use, of files by their column judge; `source:` pools the grades of the traces.",
+    help=f"{USE_JUDGE} With files, the column judge names it.",
 )
 @click.option(
     "--human",
     type=FILE,
-    help="File of labels: trace_id, outcome (empty: skipped), optional reviewer, adjudicated, "
-    "weight, cluster, rationale, exposed.",
+    help="Read the labels from this file: trace_id, outcome (empty for a skipped trace), and "
+    "optionally reviewer, adjudicated, weight, cluster, rationale, exposed.",
 )
 @click.option(
     "--verdicts",
     type=FILE,
-    help="File of verdicts: trace_id, outcome, workflow, cost_usd, optional task, stratum, units, "
-    "ceiling_usd, started_at, judge, agent, model, steps, response_chars, reason, grade, sample.",
+    help="Read the verdicts from this file: trace_id, outcome, workflow, cost_usd, and optionally "
+    "task, stratum, units, ceiling_usd, started_at, judge, agent, model, steps, response_chars, "
+    "reason, grade, sample.",
 )
-@click.option("--counts", type=FILE, help="JSON file of tables; it names the design itself.")
+@click.option(
+    "--counts",
+    type=FILE,
+    help="Read counted tables from this JSON file, which names the design itself.",
+)
 @click.option(
     "--design",
     type=click.Choice(["production", "reference"]),
     show_default="production",
-    help="What the labelled traces are: a random sample of production, or reference only.",
+    help=DESIGN,
 )
-@click.option("--classes", help="Of files: every class there is, in order, parted by commas.")
+@click.option("--classes", help="List every class of the files in order, separated by commas.")
 @click.option(
     "--credit",
     callback=_credit,
     metavar="CLASS=NUMBER,...",
-    help="Of files: what each class is worth; default: the taxonomy's where the classes are ours.",
+    help="Say what each class of the files is worth; classes of the taxonomy have its credit.",
 )
 @click.option(
     "--map",
     "mapped",
     callback=_map,
     metavar="VERDICT=CLASS,...",
-    help="Of files: what verdicts that are no class are taken as.",
+    help="Take verdicts of the files that are not a class as another verdict or as a class.",
 )
 @click.option(
     "--rest",
     type=click.Choice(["no_verdict"]),
-    help="Of files: what every other verdict that is no class is taken as.",
+    help="Take every other verdict of the files that is not a class as this.",
 )
 @click.option(
     "--merge",
     callback=_merge,
     metavar="CLASS+CLASS=NAME,...",
-    help="Of files: classes of labels and verdicts that become one.",
+    help="Merge classes of the labels and verdicts in the files into one.",
 )
-@click.option("--ceilings", type=FILE, help="Of files: workflow and ceiling_usd, a row each.")
+@click.option(
+    "--ceilings", type=FILE, help="Read cost ceilings from this file: workflow, ceiling_usd."
+)
 @click.option(
     "--ceiling",
     type=click.FloatRange(0, 1_000_000, min_open=True),
     callback=_finite,
-    help="Of files: cost ceiling in USD per unit, of every workflow or of --workflow; default: the "
-    "taxonomy's.",
+    help="Set the cost ceiling of the files in USD per unit, for every workflow or for the one "
+    "that --workflow names; without it, the taxonomy has the ceilings.",
 )
-@click.option("--workflow", help="The workflow that --ceiling is for.")
+@click.option("--workflow", help="Name the workflow that --ceiling is for.")
 @click.option(
     "--pseudo-count",
     type=click.FloatRange(0, 1000),
     callback=_finite,
     default=0.5,
     show_default=True,
-    help="Spread over each row of the error rates before they are inverted.",
+    help="Spread this count over each row of the error rates before they are inverted.",
 )
 @click.option(
     "--confidence",
@@ -165,23 +176,34 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
     callback=_finite,
     default=0.95,
     show_default=True,
+    help="Set the confidence level of the intervals.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@with_seed
 @with_estimand
 @click.option(
     "--unjudged",
     type=click.Choice(["no_verdict", "outside"]),
-    help="Labelled traces without a verdict row: not answered by the judge, or not of production.",
+    help="Say what a labelled trace without a verdict is: not answered by the judge, or outside of "
+    "production.",
 )
 @click.option(
     "--overlap",
     type=click.Choice(["random"]),
-    help="The traces with two labels are a random part of the labelled ones.",
+    help="State that the traces with two labels are a random part of the labelled ones.",
 )
-@click.option("--by", type=click.Choice(BY), help="Also the rate by group, and the differences.")
-@click.option("--against", help="Also the drift since this judge; of files also a verdict file.")
-@click.option("--judge-family", metavar="WORD", help="In the model names of the judge's family.")
-@click.option("--brief", is_flag=True, help="Leave the diagnostics out.")
+@click.option(
+    "--by", type=click.Choice(BY), help="Add the rate of each group, and their differences."
+)
+@click.option(
+    "--against",
+    help="Add the change since this earlier judge; with files, it may be a verdict file.",
+)
+@click.option(
+    "--judge-family",
+    metavar="WORD",
+    help="Name a word that the models of the judge's own family have in their name.",
+)
+@click.option("--brief", is_flag=True, help="Leave out the diagnostics, which take longest.")
 @with_output
 def calibrate(
     path: Path,
@@ -209,11 +231,9 @@ def calibrate(
     against: str | None,
     judge_family: str | None,
     brief: bool,
-    as_data: bool,
-    as_markdown: bool,
-    page: Path | None,
+    output: Output,
 ) -> None:
-    """Hold a judge against the human labels and correct the rate for its errors.
+    """Compare a judge with the human labels, and correct the rate for its errors.
 
     The labels and verdicts are those of the store, of two files, or counted in tables.
 
@@ -271,7 +291,7 @@ def calibrate(
         _refuse(of_files, "for --human and --verdicts, not for the store")
         with open_to_read(path) as store:
             report = report_on_store(store, batch_id, judge_id, options)
-    print_result(report, judge.document, as_data, as_markdown, page)
+    print_result(report, judge.document, output)
     if report.calibration.calibration.headline is None:
         raise CalibrationError("no corrected rate can be given; the refusals say what would help")
 

@@ -1,5 +1,6 @@
 """Commands that import traces, verdicts and labels, and export labels."""
 
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,10 +17,14 @@ from calibration.analyses.evidence.from_store import (
 from calibration.analyses.judge.calibration import calibrated_labels
 from calibration.cli.terminal import (
     EXISTING,
+    USE_JUDGE,
+    Group,
     open_to_read,
     open_to_write,
     print_json,
     print_lines,
+    print_next,
+    progress,
     with_batch,
     with_json,
     with_store,
@@ -27,26 +32,33 @@ from calibration.cli.terminal import (
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting import to_json
 from calibration.reporting.csv_exports import FORMATS, write_labels
-from calibration.reporting.document import SIMULATED, number
+from calibration.reporting.document import SIMULATED, percent_number
 from calibration.store import Store, make_way
 from calibration.tables.rows import Row, as_csv
 from calibration.taxonomy import Taxonomy, default_taxonomy, load_taxonomy
 from calibration.trace_formats import ImportSettings, load_settings
 
-with_csv = click.option("--output", type=EXISTING, help="File to write; default: standard output.")
+with_csv = click.option(
+    "--output", type=EXISTING, help="Write to this file; without it, the rows are printed."
+)
 
 
 @click.command(name="import")
 @click.argument("paths", nargs=-1, required=True, type=EXISTING)
 @with_store
-@click.option("--workflow", help="Workflow of every run in these files.")
-@click.option("--ceiling", type=float, help="Cost ceiling of a run in USD, per unit.")
-@click.option("--unit", help="What the ceiling is per: ticket, document, task ...")
-@click.option("--timezone", help="Zone of times without one, e.g. Europe/Berlin; default UTC.")
-@click.option("--mapping", type=EXISTING, help="TOML file with all of this per workflow.")
-@click.option("--taxonomy", type=EXISTING, help="Taxonomy of a new store (TOML).")
-@click.option("--take-changed", is_flag=True, help="Replace stored runs whose content changed.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--workflow", help="Give every run in these files this workflow.")
+@click.option("--ceiling", type=float, help="Set the cost ceiling of a run in USD per unit.")
+@click.option("--unit", help="Name the unit of the ceiling, such as ticket, document or task.")
+@click.option(
+    "--timezone",
+    help="Read times without a zone in this one, such as Europe/Berlin; without it, in UTC.",
+)
+@click.option(
+    "--mapping", type=EXISTING, help="Read all of this for each workflow from a TOML file."
+)
+@click.option("--taxonomy", type=EXISTING, help="Give a new store this taxonomy (TOML).")
+@click.option("--take-changed", is_flag=True, help="Replace stored runs whose content has changed.")
+@click.option("--yes", is_flag=True, help="Import without asking.")
 @with_json
 def import_(
     paths: tuple[Path, ...],
@@ -61,7 +73,7 @@ def import_(
     yes: bool,
     as_data: bool,
 ) -> None:
-    """Bring trace files into the store (tau-bench, tau2-bench, own JSONL or CSV).
+    """Import trace files of tau-bench, tau2-bench, or your own JSONL or CSV.
 
     \b
     asr import results/*.json --workflow airline --ceiling 0.30 --unit conversation
@@ -71,7 +83,8 @@ def import_(
     settings = _settings(mapping, workflow, ceiling, unit, timezone)
     rules = None if taxonomy is None else load_taxonomy(taxonomy)
     settings = replace(settings, taxonomy=_in_force(path, rules))
-    read = imports.read_files(paths, settings)
+    with progress(None if any(p.is_dir() for p in paths) else len(paths)) as told:
+        read = imports.read_files(paths, settings, told=told)
     if not as_data:
         print_lines(imports.preview_lines(read))
         asks = not yes and sys.stdin.isatty() and sys.stdout.isatty()
@@ -83,6 +96,7 @@ def import_(
         print_json(to_json.data(report))
     else:
         print_lines(import_lines(report))
+        print_next("status")
     if not read.parsed:
         raise CalibrationError("no trace could be read from these files")
 
@@ -105,7 +119,7 @@ def _open_for_import(path: Path, rules: Taxonomy | None) -> Store:
         store.close()
         raise InputError(
             f"{path}: taxonomy {in_force.version!r} is in force there; "
-            "`asr taxonomy FILE` puts another one in force"
+            "`asr taxonomy use FILE` puts another one in force"
         )
     return store
 
@@ -129,34 +143,23 @@ def _settings(
     )
 
 
-class Importing(click.Group):
-    """Commands of which import may be left out."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put import before what is none of the commands."""
-        if args and args[0] not in (*self.commands, *ctx.help_option_names):
-            args = ["import", *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group(cls=Importing)
+@click.group(cls=Group)
 def verdicts() -> None:
-    """Take a judge's verdicts in and out; `asr verdicts FILE --judge NAME` takes them in."""
+    """Import and export the verdicts of a judge."""
 
 
 @verdicts.command(name="import")
 @click.argument("file", type=EXISTING)
-@click.option("--judge", "judge_id", required=True, help="Name of the judge, with its version.")
+@click.option("--judge", "judge_id", required=True, help="Name the judge, with its version.")
 @with_store
 @with_json
 def import_verdicts(file: Path, judge_id: str, path: Path, as_data: bool) -> None:
-    """Bring in a judge's verdicts (CSV or JSONL).
+    """Import the verdicts of a judge from CSV or JSONL.
 
     Fields: trace_id, outcome; optional reason, evidence_step and evidence_quote (JSONL: evidence, a
     list of step_id and quote), sample (1 and up when it was asked again), grade (1 to 5).
 
     \b
-    asr verdicts judge.csv --judge gpt-x-prompt-3
     asr verdicts import judge.csv --judge gpt-x-prompt-3
     """
     with open_to_write(path) as store:
@@ -176,17 +179,18 @@ def import_verdicts(file: Path, judge_id: str, path: Path, as_data: bool) -> Non
             f"{len(done.changed)} differ from stored ones (kept), "
             f"{len(done.unknown)} for traces not in the store"
         )
+        print_next(f"calibrate --judge {shlex.quote(judge_id)}")
 
 
 @verdicts.command(name="export")
 @with_store
 @with_batch
-@click.option("--judge", "judge_id", help="Judge to use; `source:` pools the files' grades.")
+@click.option("--judge", "judge_id", help=USE_JUDGE)
 @with_csv
 def export_verdicts(
     path: Path, batch_id: str | None, judge_id: str | None, output: Path | None
 ) -> None:
-    """Write a judge's verdicts on all traces that a batch was drawn from.
+    """Write the verdicts of a judge on all traces that a batch was drawn from.
 
     With the labels of the batch, `asr calibrate` gives the rate that it gives on the store.
 
@@ -201,9 +205,9 @@ def export_verdicts(
     _write_csv(path, output, imports.VERDICT_COLUMNS, rows, simulated=simulated)
 
 
-@click.group()
+@click.group(cls=Group)
 def labels() -> None:
-    """Take labels in and out as CSV."""
+    """Import and export labels as CSV."""
 
 
 @labels.command(name="export")
@@ -211,7 +215,7 @@ def labels() -> None:
 @with_batch
 @with_csv
 def export_labels(path: Path, batch_id: str | None, output: Path | None) -> None:
-    """Write the labels, skips and adjudicated classes of a batch, for any of the other commands.
+    """Write the labels, skips and adjudicated classes of a batch as CSV.
 
     \b
     asr labels export --output labels.csv
@@ -240,10 +244,15 @@ def _write_csv(
 @labels.command(name="calibrated")
 @with_store
 @with_batch
-@click.option("--judge", "judge_id", help="Judge to use; `source:` pools the files' grades.")
-@click.option("--out", type=EXISTING, required=True, help="File: .csv, .parquet or .jsonl.")
+@click.option("--judge", "judge_id", help=USE_JUDGE)
+@click.option(
+    "--out",
+    type=EXISTING,
+    required=True,
+    help="Write to this file, which ends in .csv, .parquet or .jsonl.",
+)
 def calibrated(path: Path, batch_id: str | None, judge_id: str | None, out: Path) -> None:
-    """Write what each verdict on production probably means, to look and to sample by.
+    """Write how probable each class is for each verdict on production.
 
     Beside FILE stands FILE.about.json with the calibration it comes from and the rate to report:
     the mean of these labels is not the rate.
@@ -260,7 +269,7 @@ def calibrated(path: Path, batch_id: str | None, judge_id: str | None, out: Path
     beside = write_labels(found, out)
     print_lines([SIMULATED] if found.simulated else [])
     print_lines([f"{len(found.frame):,} calibrated labels in {out}, what they are in {beside}"])
-    print_lines([f"  the rate is {number(found.headline)}"])
+    print_lines([f"  the rate is {percent_number(found.headline)}"])
     print_lines([f"  note: {found.note}"] if found.note else [])
 
 
@@ -270,7 +279,7 @@ def calibrated(path: Path, batch_id: str | None, judge_id: str | None, out: Path
 @with_batch
 @with_json
 def import_labels(file: Path, path: Path, batch_id: str | None, as_data: bool) -> None:
-    """Store labels that were made elsewhere (trace_id, reviewer, outcome, rationale ...).
+    """Import labels that were made elsewhere: trace_id, reviewer, outcome, rationale and more.
 
     \b
     asr labels import labels.csv --batch production-001
@@ -300,27 +309,42 @@ def import_labels(file: Path, path: Path, batch_id: str | None, as_data: bool) -
     )
     for reason, n in Counter(row.reason for row in done.set_aside).items():
         click.echo(f"  set aside: {n}: {reason}")
+    print_next(f"agreement --batch {shlex.quote(batch.batch_id)}")
 
 
-@click.command()
-@click.argument("file", required=False, type=EXISTING)
+@click.group(cls=Group)
+def taxonomy() -> None:
+    """Show the classes, credits and questions in force, or use your own."""
+
+
+@taxonomy.command()
 @with_store
 @with_json
-def taxonomy(file: Path | None, path: Path, as_data: bool) -> None:
-    """Show the taxonomy in force, or put a forked one (TOML) in force.
+def show(path: Path, as_data: bool) -> None:
+    """Show the taxonomy in force: that of the store, or the published one.
 
     \b
-    asr taxonomy
-    asr taxonomy my-taxonomy.toml
+    asr taxonomy show
     """
-    if file is not None:
-        with open_to_write(path, create=True, taxonomy=load_taxonomy(file)) as store:
-            shown = store.taxonomy()
-    elif path.exists():
-        with open_to_read(path) as store:
-            shown = store.taxonomy()
-    else:
-        shown = default_taxonomy()
+    _print_taxonomy(_in_force(path, None), as_data)
+
+
+@taxonomy.command()
+@click.argument("file", type=EXISTING)
+@with_store
+@with_json
+def use(file: Path, path: Path, as_data: bool) -> None:
+    """Put a taxonomy of your own (TOML) in force; a store that is not there yet is made.
+
+    \b
+    asr taxonomy use my-taxonomy.toml
+    """
+    with open_to_write(path, create=True, taxonomy=load_taxonomy(file)) as store:
+        in_force = store.taxonomy()
+    _print_taxonomy(in_force, as_data)
+
+
+def _print_taxonomy(shown: Taxonomy, as_data: bool) -> None:
     if as_data:
         print_json(shown.to_dict() | {"fingerprint": shown.fingerprint})
     else:

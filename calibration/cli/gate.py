@@ -17,10 +17,11 @@ from calibration.cli.production_options import (
     with_reading,
 )
 from calibration.cli.terminal import (
+    Output,
     open_to_read,
-    print_json,
-    print_lines,
+    print_result,
     with_batch,
+    with_full,
     with_json,
     with_judge,
     with_store,
@@ -28,7 +29,7 @@ from calibration.cli.terminal import (
 from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.samples import Design
 from calibration.reporting import to_json
-from calibration.reporting.document import markdown, text_lines
+from calibration.reporting.document import markdown
 from calibration.reporting.sections.gates import document, junit
 
 if TYPE_CHECKING:
@@ -45,21 +46,28 @@ OF_STORE = ("batch_id", "judge_id")
 
 @click.command()
 @click.argument("files", nargs=-1, metavar="[FILE]...")
-@click.option("--gates", type=FILE, required=True, help="TOML file of gates: docs/gates.md.")
-@click.option("--baseline", type=FILE, help="What --write-baseline wrote of an earlier run.")
+@click.option(
+    "--gates", type=FILE, required=True, help="Read the gates from this TOML file (docs/gates.md)."
+)
+@click.option(
+    "--baseline", type=FILE, help="Compare with what --write-baseline wrote of an earlier run."
+)
 @click.option(
     "--labels",
     type=FILE,
-    help="File of human labels of some runs: trace_id, outcome, optional reviewer, adjudicated, "
-    "weight.",
+    help="Read human labels of some runs from this file: trace_id, outcome, and optionally "
+    "reviewer, adjudicated, weight.",
 )
-@click.option("--taxonomy", "fork", type=FILE, help="A forked taxonomy; default: the package's.")
-@click.option("--model", help="Look at the runs of this model only.")
+@click.option("--taxonomy", "fork", type=FILE, help="Use a taxonomy of your own.")
+@click.option("--model", help="Test the runs of this model only.")
 @click.option("--junit", "junit_file", type=FILE, help="Write JUnit XML to this file.")
 @click.option("--summary", type=FILE, help="Add a Markdown summary to this file.")
-@click.option("--write-baseline", type=FILE, help="Write what later runs are compared with.")
+@click.option(
+    "--write-baseline", type=FILE, help="Write to this file what later runs are compared with."
+)
 @with_places
 @with_reading
+@with_full
 @with_json
 @with_store
 @with_batch
@@ -76,9 +84,10 @@ def gate(
     junit_file: Path | None,
     summary: Path | None,
     as_data: bool,
+    full: bool,
     **others: Any,
 ) -> None:
-    """Hold production files, or the store, against thresholds.
+    """Pass or fail files of runs, or the store, by thresholds, for CI.
 
     Exits with 0 when every must gate passed, 1 when one did not, 2 when a file is not what it must
     be. FILEs (CSV, JSONL, Parquet; patterns too), a PostgreSQL table or files that Spark reads have
@@ -116,10 +125,7 @@ def gate(
     if summary is not None:
         # A job's steps share one summary, so append to it.
         _write(summary, f"{markdown(document(result))}\n", mode="a")
-    if as_data:
-        print_json(to_json.data(result))
-    else:
-        print_lines(text_lines(document(result)))
+    print_result(result, document, Output(full=full, as_data=as_data))
     ctx.exit(result.report.exit_code)
 
 

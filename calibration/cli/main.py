@@ -9,22 +9,34 @@ from typing import Any
 
 import click
 
-from calibration.cli.terminal import print_error
+from calibration.cli.terminal import Group, print_error
 from calibration.errors import CalibrationError, InputError
 
 NOT_ALLOWED, BAD_INPUT = 1, 2
 
-# The module of each command, loaded only for that command.
-MODULES = {
-    "import": "data", "verdicts": "data", "labels": "data", "taxonomy": "data",
-    "reviewer": "people", "passphrase": "people", "identities": "people",
-    "plan": "planning", "plan-agreement": "planning", "sample": "planning",
-    "escalate": "planning", "audit": "planning", "traces": "traces", "agreement": "agreement",
-    "calibrate": "calibrate", "gate": "gate", "report": "results", "compare": "results",
-    "verify": "results", "serve": "server", "demo": "server", "reference": "reference",
-    "certify": "people", "backup": "upkeep", "restore": "upkeep", "upgrade": "upkeep",
-    "doctor": "upkeep", "audit-log": "upkeep",
+# The module of each command, loaded only for that command; by the sections of the help.
+SECTIONS = {
+    "Set up": {
+        "demo": "server", "import": "data", "people": "people", "taxonomy": "data",
+        "serve": "server",
+    },
+    "Label": {
+        "plan": "planning", "sample": "planning", "labels": "data", "agreement": "agreement",
+        "reference": "reference", "certify": "people",
+    },
+    "Judge": {
+        "verdicts": "data", "calibrate": "calibrate", "escalate": "planning", "audit": "planning",
+    },
+    "Results": {
+        "status": "results", "report": "results", "compare": "results", "gate": "gate",
+        "traces": "traces", "verify": "results",
+    },
+    "Upkeep": {
+        "backup": "upkeep", "restore": "upkeep", "upgrade": "upkeep", "doctor": "upkeep",
+        "audit-log": "upkeep",
+    },
 }  # fmt: skip
+MODULES = {name: module for part in SECTIONS.values() for name, module in part.items()}
 
 
 class Loaded(UserDict[str, Any]):
@@ -43,8 +55,10 @@ class Loaded(UserDict[str, Any]):
         return next(command for command in commands if command.name == key)
 
 
-class Commands(click.Group):
+class Commands(Group):
     """Commands whose errors become one sentence and an exit code."""
+
+    sections = {title: list(part) for title, part in SECTIONS.items()}  # noqa: RUF012
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; exit with 1 if the data do not allow it, with 2 for bad input."""

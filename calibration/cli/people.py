@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from calibration.cli.terminal import (
+    Group,
     open_to_read,
     open_to_write,
     print_json,
@@ -14,51 +15,72 @@ from calibration.cli.terminal import (
 )
 from calibration.errors import InputError
 from calibration.records import ROLES, Reviewer
+from calibration.serving import role_claim
 from calibration.store import IDENTITIES, Store, generated_passphrase, reviewer_id_of
 from calibration.store.leases import CertificateDemand
 
 
-@click.command()
+@click.group(cls=Group)
+def people() -> None:
+    """Add people, give them a role, and let them sign in."""
+
+
+@people.command()
 @click.argument("name")
-@click.option("--role", type=click.Choice(ROLES), help="What they may; new people: reviewer.")
+@click.option(
+    "--role", type=click.Choice(ROLES), help="Give this role; new people are reviewers without it."
+)
+@click.option("--email", help="Link them to this verified address at the identity provider.")
+@click.option("--subject", help="Link them to this subject (`sub`) there, in place of --email.")
 @with_store
 @with_json
-def reviewer(name: str, role: str | None, path: Path, as_data: bool) -> None:
-    """Add a reviewer, a lead or an admin; give somebody another role.
+def add(
+    name: str, role: str | None, email: str | None, subject: str | None, path: Path, as_data: bool
+) -> None:
+    """Add a reviewer, a lead or an admin; change a role; link somebody to the identity provider.
 
     \b
-    asr reviewer "Mara Lind"
-    asr reviewer "Mara Lind" --role lead
+    asr people add "Mara Lind"
+    asr people add "Mara Lind" --role lead
+    asr people add "Mara Lind" --email mara@example.org
     """
+    if email is not None and subject is not None:
+        raise InputError("name either --email or --subject")
     with open_to_write(path) as store:
         person = store.add_reviewer(name, role=role or "reviewer")
         if role is not None and person.role != role:
             person = store.set_role(person.reviewer_id, role)
+        if email is not None or subject is not None:
+            store.link(person.reviewer_id, email=email, subject=subject)
     if as_data:
         print_json({"reviewer_id": person.reviewer_id, "name": person.name, "role": person.role})
     else:
         print_lines([f"{person.name} ({person.role}) can label as {person.reviewer_id!r}"])
+        if email is not None or subject is not None:
+            print_lines([f"linked to {email or subject}; sessions they had have ended"])
 
 
-@click.command()
+@people.command()
 @click.argument("name")
-@click.option("--generate", is_flag=True, help="Make one up and print it, once.")
+@click.option("--generate", is_flag=True, help="Generate a passphrase and print it once.")
 @with_store
 def passphrase(name: str, generate: bool, path: Path) -> None:
-    """Give somebody a passphrase to sign in with; it is asked for, never an argument.
+    """Give somebody a passphrase, typed at a prompt or generated.
 
     \b
-    asr passphrase "Mara Lind"
+    asr people passphrase "Mara Lind"
     """
     with open_to_write(path) as store:
         person = _known(store, name)
         chosen = generated_passphrase() if generate else _asked(person)
         store.set_passphrase(person.reviewer_id, chosen)
-        asked_for = store.identities() == "passphrase"
+        now = store.identities()
     lines = [f"{person.name} ({person.role}) has a new passphrase; sessions they had have ended"]
     lines += [chosen] if generate else []
-    if not asked_for:
-        lines.append("identities are open here, so nobody is asked: `asr identities passphrase`")
+    if now != "passphrase":
+        lines.append(
+            f"identities are {now} here, so nobody is asked: `asr people sign-in passphrase`"
+        )
     print_lines(lines)
 
 
@@ -66,7 +88,7 @@ def _known(store: Store, name: str) -> Reviewer:
     wanted = reviewer_id_of(name)
     found = next((r for r in store.reviewers() if r.reviewer_id == wanted), None)
     if found is None:
-        raise InputError(f"there is nobody called {name!r}; `asr reviewer NAME` adds people")
+        raise InputError(f"there is nobody called {name!r}; `asr people add NAME` adds them")
     return found
 
 
@@ -80,31 +102,35 @@ def _asked(person: Reviewer) -> str:
     return asked
 
 
-@click.command()
+@people.command("sign-in")
 @click.argument("wanted", required=False, type=click.Choice(IDENTITIES))
 @with_store
 def identities(wanted: str | None, path: Path) -> None:
-    """Show or choose how people say who they are: pick a name, or sign in with a passphrase.
+    """Show or choose how people sign in: by name alone, by passphrase or by a provider.
 
     \b
-    asr identities
-    asr identities passphrase
+    asr people sign-in
+    asr people sign-in passphrase
+    asr people sign-in oidc
     """
     if wanted is None:
         with open_to_read(path) as store:
             print_lines([store.identities()])
         return
+    claim = role_claim() if wanted == "oidc" else None
     with open_to_write(path) as store:
-        store.set_identities(wanted)
+        store.set_identities(
+            wanted, admins_by_claim=None if claim is None else bool(claim.values["admin"])
+        )
         print_lines([f"identities are {store.identities()}"])
 
 
 HOLDER = "command line"
 
 
-@click.group()
+@click.group(cls=Group)
 def certify() -> None:
-    """See who is certified, and say where that is asked for."""
+    """List certificates of reviewers, and say which work requires one."""
 
 
 @certify.command("list")
@@ -152,12 +178,14 @@ def list_(path: Path, as_data: bool) -> None:
     type=click.Choice(["any", "private"]),
     default="any",
     show_default=True,
-    help="Which forms do, wherever a certificate is asked for.",
+    help="Accept a certificate on any form, or on a private form only.",
 )
-@click.option("--every-batch", is_flag=True, help="Ask for one in every production batch.")
+@click.option(
+    "--every-batch", is_flag=True, help="Require a certificate in every production batch."
+)
 @with_store
 def demand(form: str, every_batch: bool, path: Path) -> None:
-    """Say what certificate this store asks for; each call replaces what was said before.
+    """Say which certificate this store requires; each call replaces the one before.
 
     \b
     asr certify demand --form private

@@ -23,6 +23,10 @@ from calibration.analyses.sampling.escalation import SIGNALS, Signal, audit, esc
 from calibration.analyses.sampling.planning import plan_batch
 from calibration.analyses.sampling.stratified import ALLOCATIONS, Allocation, draw_allocated
 from calibration.cli.terminal import (
+    USE_JUDGE,
+    Command,
+    Group,
+    Output,
     open_to_read,
     open_to_write,
     print_result,
@@ -38,29 +42,47 @@ from calibration.store import Store
 from calibration.store.people import LEAD, ranks
 
 
-@click.command()
-@click.option("--n", type=int, help="Number of traces; default: what --half-width needs.")
-@click.option("--half-width", type=float, help="Of the interval wanted, as .03.")
-@click.option("--until", type=float, help="Half-width: may labelling of --batch stop now?")
-@click.option("--labels-wanted", type=int, default=2, show_default=True, help="Per trace.")
+def with_labels_wanted(command: Command) -> Command:
+    """Add --labels-wanted."""
+    return click.option(
+        "--labels-wanted",
+        type=int,
+        default=2,
+        show_default=True,
+        help="Want as many labels of a trace.",
+    )(command)
+
+
+@click.group(cls=Group)
+def plan() -> None:
+    """Plan how many traces to label, and see when labelling may stop."""
+
+
+@plan.command("labels")
+@click.option("--n", type=int, help="Label this many traces; without it, as many as needed.")
+@click.option("--half-width", type=float, help="Aim at an interval of this half-width, as .03.")
+@with_labels_wanted
 @click.option(
     "--overlap",
     type=float,
     default=1.0,
     show_default=True,
-    help="Share of the traces that get them; the others get one label.",
+    help="Give as many labels to this share of the traces, and one to the others.",
 )
-@click.option("--judge", "judge_id", help="Judge to use; `source:` pools the files' grades.")
-@click.option("--seconds-per-label", type=float, help="Active time; default: the median so far.")
-@click.option("--hourly-rate", type=float, help="What an hour of a reviewer costs.")
+@click.option("--judge", "judge_id", help=USE_JUDGE)
+@click.option(
+    "--seconds-per-label",
+    type=float,
+    help="Assume this active time for a label; without it, the median so far.",
+)
+@click.option("--hourly-rate", type=float, help="Say what an hour of a reviewer costs.")
 @with_estimand
 @with_store
 @with_batch
 @with_output
-def plan(
+def plan_labels(
     n: int | None,
     half_width: float | None,
-    until: float | None,
     labels_wanted: int,
     overlap: float,
     judge_id: str | None,
@@ -69,38 +91,20 @@ def plan(
     estimand: Estimand,
     path: Path,
     batch_id: str | None,
-    as_data: bool,
-    as_markdown: bool,
-    page: Path | None,
+    output: Output,
 ) -> None:
-    """Say how narrow the rate would be after N labelled traces, and what they take.
+    """Say how precise the rate would be after N labelled traces, and what they cost.
 
-    Or the other way round: how many traces a half-width needs, with the judge and without. What
-    the judge is worth is said in labels, hours and money that it saves.
+    With --half-width it says how many traces that takes, with the judge and without it, and how
+    many labels, hours and how much money the judge saves.
 
     The spread of scores is measured on the labels of --batch; default: the newest batch with 50
     labelled traces, else the one with most.
 
     \b
-    asr plan --n 200 --labels-wanted 2 --overlap 0.25
-    asr plan --half-width .03 --judge judge-1 --seconds-per-label 90 --hourly-rate 60
-
-    With --until WIDTH it says whether labelling may stop now, however often one has looked before,
-    and how many labelled traces more are expected to be needed.
-
-    \b
-    asr plan --until .05
+    asr plan labels --n 200 --labels-wanted 2 --overlap 0.25
+    asr plan labels --half-width .03 --judge judge-1 --seconds-per-label 90 --hourly-rate 60
     """
-    if until is not None:
-        if estimand == "these_runs":
-            raise InputError("--until is for the rate of runs like these; leave --estimand out")
-        if (n, half_width, seconds_per_label, hourly_rate) != (None,) * 4:
-            raise InputError("--until is about labels made: give it with --batch or --judge only")
-        with open_to_read(path) as store:
-            rated = pooled_id(store, batch_id)
-            rule = batch_results(store, rated, judge_id=judge_id, goal=until).stopping
-        print_result(rule, plans.stopping, as_data, as_markdown, page)
-        return
     with open_to_read(path) as store:
         found = plan_batch(
             store,
@@ -114,32 +118,74 @@ def plan(
             hourly_rate=hourly_rate,
             estimand=estimand,
         )
-    print_result(found, plans.plan, as_data, as_markdown, page)
+    print_result(found, plans.plan, output)
 
 
-@click.command("plan-agreement")
-@click.option("--half-width", type=float, required=True, help="Of the interval wanted, as .1.")
-@click.option("--alpha", type=float, required=True, help="Alpha that is expected.")
-@click.option("--raters", type=int, default=2, show_default=True, help="Reviewers of each trace.")
+@plan.command("stop")
 @click.option(
-    "--class-shares",
-    help="Share of every class, parted by commas; default: those of the labels of --batch.",
+    "--half-width",
+    type=float,
+    required=True,
+    help="Stop at an interval of this half-width, as .05.",
+)
+@click.option("--judge", "judge_id", help=USE_JUDGE)
+@with_store
+@with_batch
+@with_output
+def plan_stop(
+    half_width: float,
+    judge_id: str | None,
+    path: Path,
+    batch_id: str | None,
+    output: Output,
+) -> None:
+    """Say whether labelling may stop now, however often you have looked before.
+
+    If not, it says how many labelled traces more are expected to be needed.
+
+    \b
+    asr plan stop --half-width .05
+    """
+    with open_to_read(path) as store:
+        rated = pooled_id(store, batch_id)
+        rule = batch_results(store, rated, judge_id=judge_id, goal=half_width).stopping
+    print_result(rule, plans.stopping, output)
+
+
+@plan.command("agreement")
+@click.option(
+    "--half-width", type=float, required=True, help="Aim at an interval of this half-width, as .1."
+)
+@click.option("--alpha", type=float, required=True, help="Expect this alpha.")
+@click.option(
+    "--raters", type=int, default=2, show_default=True, help="Let as many reviewers label a trace."
 )
 @click.option(
-    "--missing", type=float, default=0.0, show_default=True, help="Share of labels not made."
+    "--class-shares",
+    help="Expect these shares of the classes, separated by commas; without them, those of the "
+    "labels of --batch.",
+)
+@click.option(
+    "--missing",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="Expect this share of the labels not to be made.",
 )
 @click.option(
     "--coefficient",
     type=click.Choice(list(COEFFICIENTS)),
     default="krippendorff_alpha",
     show_default=True,
-    help="Whose interval.",
+    help="Plan for the interval of this coefficient.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the simulation.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Set the seed of the simulation."
+)
 @with_store
 @with_batch
 @with_output
-def agreement_plan(
+def plan_agreement_study(
     half_width: float,
     alpha: float,
     raters: int,
@@ -149,15 +195,13 @@ def agreement_plan(
     seed: int,
     path: Path,
     batch_id: str | None,
-    as_data: bool,
-    as_markdown: bool,
-    page: Path | None,
+    output: Output,
 ) -> None:
-    """Say how many traces reviewers must label for alpha, or AC1, to be known that closely.
+    """Say how many traces reviewers must share to know alpha, or AC1, that precisely.
 
     \b
-    asr plan-agreement --half-width .1 --alpha .7 --raters 2 --class-shares .3,.2,.2,.17,.13
-    asr plan-agreement --half-width .05 --alpha .8 --json
+    asr plan agreement --half-width .1 --alpha .7 --raters 2 --class-shares .3,.2,.2,.17,.13
+    asr plan agreement --half-width .05 --alpha .8 --json
     """
     found = plan_agreement(
         _class_shares(class_shares, path, batch_id),
@@ -168,7 +212,7 @@ def agreement_plan(
         coefficient=coefficient,
         seed=seed,
     )
-    print_result(found, plans.agreement_plan, as_data, as_markdown, page)
+    print_result(found, plans.agreement_plan, output)
     if found.plan.typical.n is None:
         raise CalibrationError("no number of traces can be given; the status says what would help")
 
@@ -185,42 +229,45 @@ def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassS
     try:
         return ClassShares(shares=tuple(float(share) for share in given.split(",")))
     except ValueError as error:
-        raise InputError(f"--class-shares must be numbers parted by commas ({error})") from error
+        raise InputError(f"--class-shares must be numbers separated by commas ({error})") from error
 
 
 @click.command()
-@click.option("--n", type=int, help="Number of traces.")
-@click.option("--seed", type=int, required=True, help="Seed of the draw.")
+@click.option("--n", type=int, help="Draw this many traces.")
+@click.option("--seed", type=int, required=True, help="Set the seed of the draw.")
 @click.option(
     "--audit-agreed",
     "agreed",
     type=int,
     metavar="N",
-    help="Instead: N agreed traces that a lead labels again, blind.",
+    help="Draw N agreed traces instead, which a lead labels again, blind.",
 )
-@click.option("--by", "lead", help="The lead of --audit-agreed; default: the only one.")
+@click.option("--by", "lead", help="Name the lead of --audit-agreed, where there are several.")
 @click.option("--workflow", help="Draw from this workflow only.")
-@click.option("--labels-wanted", type=int, default=2, show_default=True, help="Per trace.")
+@with_labels_wanted
 @click.option(
     "--overlap",
     type=float,
     default=1.0,
     show_default=True,
-    help="Share of the traces that want them, drawn at random; the others want one label.",
+    help="Give as many labels to this share of the traces, drawn at random, and one to the others.",
 )
 @click.option("--by-workflow", is_flag=True, help="Give every workflow its share of the draw.")
 @click.option(
     "--allocate",
     "allocation",
     type=click.Choice(ALLOCATIONS),
-    help="Draw within verdict x workflow: by size, or by size x spread of earlier scores.",
+    help="Draw within verdict x workflow, by size or by size x spread of earlier scores.",
 )
-@click.option("--judge", "judge_id", help="Judge whose verdicts --allocate uses.")
-@click.option("--basis", help="Batch whose labels say how scores vary; default: a recent one.")
+@click.option("--judge", "judge_id", help="Use the verdicts of this judge for --allocate.")
+@click.option(
+    "--basis",
+    help="Take the spread of scores from the labels of this batch; without it, of a recent one.",
+)
 @click.option(
     "--certificate",
     type=click.Choice(["any", "private"]),
-    help="Serve it to certified reviewers only; private: on a form that is not public.",
+    help="Serve it to certified reviewers only: certified on any form, or on a private form.",
 )
 @with_store
 @with_output
@@ -238,11 +285,9 @@ def sample(
     basis: str | None,
     certificate: str | None,
     path: Path,
-    as_data: bool,
-    as_markdown: bool,
-    page: Path | None,
+    output: Output,
 ) -> None:
-    """Draw a batch of traces to label at random, and record how it was drawn.
+    """Draw a random batch of traces to label, and record how it was drawn.
 
     Every trace has the same chance, or with --allocate one that is recorded and that every
     estimate then weighs by.
@@ -281,9 +326,7 @@ def sample(
                 store, design, n=n, allocation=allocation, judge_id=judge_id, basis_batch=basis
             )
         drawn = drawn_batch(store, batch)
-    print_result(drawn, plans.drawn, as_data, as_markdown, page)
-    if not (as_data or as_markdown or page):
-        click.echo(f"Label them: asr serve --store {path}")
+    print_result(drawn, plans.drawn, output)
 
 
 def _lead(store: Store, name: str | None) -> str:
@@ -297,21 +340,29 @@ def _lead(store: Store, name: str | None) -> str:
 
 
 @click.command("escalate")
-@click.option("--by", "signal", type=click.Choice(SIGNALS), required=True, help="Sign of doubt.")
-@click.option("--seed", type=int, required=True, help="Seed of the audit.")
-@click.option("--judge", "judge_id", help="Judge whose verdicts are accepted or not.")
-@click.option("--threshold", type=float, help="Doubt above which a trace is escalated.")
-@click.option("--most", type=int, help="Escalate no more than as many, the most doubtful.")
+@click.option(
+    "--by", "signal", type=click.Choice(SIGNALS), required=True, help="Measure doubt by this."
+)
+@click.option("--seed", type=int, required=True, help="Set the seed of the audit.")
+@click.option("--judge", "judge_id", help="Accept or escalate the verdicts of this judge.")
+@click.option("--threshold", type=float, help="Escalate traces with more doubt than this.")
+@click.option("--most", type=int, help="Escalate at most this many, the most doubtful.")
 @click.option(
     "--audit-half-width",
     type=float,
     default=0.05,
     show_default=True,
-    help="To which the error rate of the accepted part shall be known.",
+    help="Aim at this half-width for the error rate of the accepted verdicts.",
 )
-@click.option("--basis", help="Batch of earlier labels; default: a recent one.")
-@click.option("--workflow", help="Traces of this workflow only.")
-@click.option("--labels-wanted", type=int, default=1, show_default=True, help="Per trace.")
+@click.option("--basis", help="Take earlier labels from this batch; without it, from a recent one.")
+@click.option("--workflow", help="Take traces of this workflow only.")
+@click.option(
+    "--labels-wanted",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Want as many labels of a trace.",
+)
 @with_store
 @with_output
 def escalation(
@@ -325,11 +376,9 @@ def escalation(
     workflow: str | None,
     labels_wanted: int,
     path: Path,
-    as_data: bool,
-    as_markdown: bool,
-    page: Path | None,
+    output: Output,
 ) -> None:
-    """Make a batch of the doubtful traces and of a random part of the accepted ones.
+    """Make a batch of the doubtful verdicts and a random audit of the accepted ones.
 
     Doubt is: samples of the judge that disagree, a low calibrated probability, or several judges
     that leave the class open. Without the audit nobody would know what was accepted wrongly.
@@ -350,23 +399,21 @@ def escalation(
             basis_batch=basis,
         )
         drawn = drawn_batch(store, batch)
-    print_result(drawn, plans.drawn, as_data, as_markdown, page)
-    if not (as_data or as_markdown or page):
-        click.echo(f"Label them: asr serve --store {path}; then asr audit --batch {batch.batch_id}")
+    print_result(drawn, plans.drawn, output)
 
 
 @click.command("audit")
-@click.option("--batch", "batch_id", required=True, help="Batch made by `asr escalate`.")
+@click.option(
+    "--batch", "batch_id", required=True, help="Use this batch, which `asr escalate` has made."
+)
 @with_store
 @with_output
-def audit_command(
-    batch_id: str, path: Path, as_data: bool, as_markdown: bool, page: Path | None
-) -> None:
-    """Say how often accepted verdicts are wrong, and what the rate over all traces is.
+def audit_command(batch_id: str, path: Path, output: Output) -> None:
+    """Say how often accepted verdicts are wrong, and give the rate over all traces.
 
     \b
     asr audit --batch production-002
     """
     with open_to_read(path) as store:
         found = audit(store, batch_id)
-    print_result(found, plans.audited, as_data, as_markdown, page)
+    print_result(found, plans.audited, output)

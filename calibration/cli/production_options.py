@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from calibration.analyses.success_rate.report import PREVIOUS, ReportOptions
-from calibration.cli.terminal import Command
+from calibration.cli.terminal import Command, with_seed
 from calibration.errors import InputError
 from calibration.taxonomy import Taxonomy, load_taxonomy
 
@@ -33,38 +33,54 @@ _MB = {"M": 1, "G": 1000, "T": 1_000_000}
 def with_reading(command: Command) -> Command:
     """Add the options for reading and resampling files; the command receives them as `asked`."""
 
-    @click.option("--from", "since", metavar="DAY", help="First day, ISO week or time.")
-    @click.option("--to", "until", metavar="DAY", help="Last day, ISO week or time.")
-    @click.option("--timezone", default="UTC", show_default=True, help="Of times without a zone.")
+    @click.option("--from", "since", metavar="DAY", help="Start at this day, ISO week or time.")
+    @click.option("--to", "until", metavar="DAY", help="End with this day, ISO week or time.")
+    @click.option(
+        "--timezone",
+        default="UTC",
+        show_default=True,
+        help="Read times without a zone in this one.",
+    )
     @click.option(
         "--column",
         "columns",
         multiple=True,
         metavar="NAME=COLUMN",
-        help="The column that stands for NAME; with nothing after the = it is left out.",
+        help="Read NAME from this column; with nothing after the =, NAME is left out.",
     )
     @click.option(
-        "--ceiling", "ceiling", multiple=True, metavar="WORKFLOW=USD", help="Ceiling per unit."
+        "--ceiling",
+        "ceiling",
+        multiple=True,
+        metavar="WORKFLOW=USD",
+        help="Set the cost ceiling of a workflow per unit.",
     )
-    @click.option("--ceilings", type=FILE, help="File of ceilings: workflow, ceiling_usd.")
-    @click.option("--any-workflow", is_flag=True, help="Keep workflows the taxonomy does not list.")
+    @click.option(
+        "--ceilings", type=FILE, help="Read cost ceilings from this file: workflow, ceiling_usd."
+    )
+    @click.option(
+        "--any-workflow", is_flag=True, help="Keep workflows that the taxonomy does not list."
+    )
     @click.option("--strict-cost", is_flag=True, help="Refuse runs without a cost.")
-    @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+    @with_seed
     @click.option(
         "--resamples",
         type=click.IntRange(100, 100_000),
         default=1000,
         show_default=True,
-        help="Bootstrap resamples.",
+        help="Draw as many bootstrap resamples.",
     )
     @click.option(
         "--interval",
         type=click.Choice(["percentile", "bca"]),
         default="percentile",
         show_default=True,
+        help="Choose the bootstrap interval.",
     )
     @click.option("--stratify", type=click.Choice(["workflow"]), help="Resample within workflows.")
-    @click.option("--force", is_flag=True, help="Take traces of the reference set, with a mark.")
+    @click.option(
+        "--force", is_flag=True, help="Accept traces of the reference set, and mark the report."
+    )
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         names = (
@@ -86,18 +102,22 @@ def with_places(command: Command) -> Command:
         metavar="DSN",
         envvar="ASR_POSTGRES",
         show_envvar=True,
-        help="PostgreSQL: postgresql://USER@HOST/DB, 'service=NAME' ...; the password from "
-        "PGPASSWORD, ~/.pgpass or the service file.",
+        help="Connect to PostgreSQL: postgresql://USER@HOST/DB or 'service=NAME'. The password "
+        "comes from PGPASSWORD, ~/.pgpass or the service file.",
     )
     @click.option(
-        "--table", "tables", multiple=True, metavar="NAME", help="Its table or view, SCHEMA.NAME."
+        "--table",
+        "tables",
+        multiple=True,
+        metavar="NAME",
+        help="Read this table or view of it, as SCHEMA.NAME.",
     )
     @click.option(
         "--spark",
         "spark",
         multiple=True,
         metavar="PATH",
-        help="Files or pattern for Spark to read.",
+        help="Let Spark read these files, or a pattern.",
     )
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -114,8 +134,9 @@ def with_memory(command: Command) -> Command:
         metavar="SIZE",
         envvar="ASR_MEMORY",
         show_envvar=True,
-        help="Most that reading files may hold, such as 4GB; more goes to disk, which takes "
-        "longer.  [default: half of the memory]",
+        help="Hold at most this much of the files in memory, such as 4GB; the rest goes to disk, "
+        "which takes longer.  [default: 500 MB and 50 times the size of the files, at most half of "
+        "the memory]",
     )(command)
 
 

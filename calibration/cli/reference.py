@@ -9,10 +9,13 @@ from calibration.analyses.reviewers.examinations import add_practice
 from calibration.cli.terminal import (
     EXISTING,
     Command,
+    Group,
+    Output,
     open_to_read,
     open_to_write,
     print_json,
     print_lines,
+    print_next,
     print_result,
     with_json,
     with_output,
@@ -48,7 +51,7 @@ def with_folder(command: Command) -> Command:
         "--set",
         "folder",
         type=EXISTING,
-        help="Folder in the form of the dataset; default: the published one.",
+        help="Use the dataset in this folder; without it, the published one.",
     )(command)
 
 
@@ -62,17 +65,21 @@ def _dataset(folder: Path | None, store: Path) -> ReferenceSet:
         return team.team_reference(store, opened.taxonomy())
 
 
-@click.group()
+@click.group(cls=Group)
 def reference() -> None:
-    """Look into the reference dataset, check it, take it out."""
+    """Practise on the reference dataset, inspect it, and add traces of your own."""
 
 
 @reference.command()
 @with_folder
-@click.option("--own", is_flag=True, help="A team's set: leave out how ours is composed.")
+@click.option(
+    "--own",
+    is_flag=True,
+    help="Check a set of your own, which need not be composed like the published one.",
+)
 @with_json
 def validate(folder: Path | None, own: bool, as_data: bool) -> None:
-    """Prove every rule of the dataset, or name file, line and rule of what is broken.
+    """Check every rule of the dataset, and name file, line and rule of what is broken.
 
     \b
     asr reference validate
@@ -93,7 +100,12 @@ def validate(folder: Path | None, own: bool, as_data: bool) -> None:
 
 @reference.command()
 @click.argument("trace_id")
-@click.option("--label/--no-label", default=True, show_default=True, help="The canonical label.")
+@click.option(
+    "--label/--no-label",
+    default=True,
+    show_default=True,
+    help="Show the canonical label, or leave it out.",
+)
 @with_store
 @with_folder
 def show(trace_id: str, label: bool, path: Path, folder: Path | None) -> None:
@@ -115,10 +127,8 @@ def show(trace_id: str, label: bool, path: Path, folder: Path | None) -> None:
 @with_store
 @with_folder
 @with_output
-def stats(
-    path: Path, folder: Path | None, as_data: bool, as_markdown: bool, page: Path | None
-) -> None:
-    """Count what a set is made of, and measure how far its second pass agreed.
+def stats(path: Path, folder: Path | None, output: Output) -> None:
+    """Count what a set contains, and measure how far its second pass agreed.
 
     \b
     asr reference stats
@@ -129,7 +139,7 @@ def stats(
         # The second pass was compared with the set's own labels, not with a team's changes.
         second_pass=repeat_pass(load_reference(folder), taxonomy),
     )
-    print_result(found, shown.stats, as_data, as_markdown, page)
+    print_result(found, shown.stats, output)
 
 
 @reference.command()
@@ -152,29 +162,35 @@ def export(output: Path) -> None:
 @reference.command()
 @with_store
 @click.option(
-    "--form", default="practice", show_default=True, help="Form; NAME/practice for yours."
+    "--form",
+    default="practice",
+    show_default=True,
+    help="Use this form; the form of a set of your own is NAME/practice.",
 )
+@click.option("--first", metavar="WORKFLOW", help="Begin with this workflow; the others are mixed.")
 @with_json
-def practise(path: Path, form: str, as_data: bool) -> None:
-    """Put the practice form into a store, for the Label page.
+def practise(path: Path, form: str, first: str | None, as_data: bool) -> None:
+    """Add the practice form to a store, for the Label page.
 
     \b
     asr reference practise
     asr reference practise --form ours/practice
+    asr reference practise --first support_triage
     """
     with open_to_write(path, create=True) as store:
         dataset = team.team_reference(path, store.taxonomy())
-        batch = add_practice(store, dataset, form=form)
+        batch = add_practice(store, dataset, form=form, first=first)
     if as_data:
         print_json({"batch_id": batch.batch_id, "n": batch.n_items})
     else:
         print_lines([f"{batch.batch_id}: {batch.n_items} traces to practise on"])
+        print_next("serve")
 
 
 @reference.command()
 @click.argument("folder", type=EXISTING)
-@click.option("--name", required=True, help="Name of the set in this store.")
-@click.option("--private", is_flag=True, help="For examining: its labels are shown to nobody.")
+@click.option("--name", required=True, help="Name the set in this store.")
+@click.option("--private", is_flag=True, help="Keep its labels secret, for examinations.")
 @with_store
 def add(folder: Path, name: str, private: bool, path: Path) -> None:
     """Add your own set, in the form of the dataset, to a store.
@@ -190,10 +206,10 @@ def add(folder: Path, name: str, private: bool, path: Path) -> None:
 @reference.command()
 @click.argument("trace_id")
 @click.argument("outcome")
-@click.option("--reason", required=True, help="Why the published label does not hold for you.")
+@click.option("--reason", required=True, help="Say why the published label does not hold for you.")
 @with_store
 def override(trace_id: str, outcome: str, reason: str, path: Path) -> None:
-    """Decide a published label otherwise, for this store; it is shown as such.
+    """Replace a published label in this store; the replacement is shown as such.
 
     \b
     asr reference override research-033 partial_minus --reason "Our editors copy that field."

@@ -21,6 +21,8 @@ from calibration.cli.production_options import (
     with_reading,
 )
 from calibration.cli.terminal import (
+    USE_JUDGE,
+    Output,
     print_json,
     print_lines,
     print_result,
@@ -54,29 +56,34 @@ OF_FILES = ("columns", "ceiling", "ceilings", "any_workflow", "stratify", "force
     type=click.Choice(["week"]),
     default="week",
     show_default=True,
-    help="What the series is made of.",
+    help="Make the series of these windows.",
 )
 @click.option(
     "--compare-to",
     default=PREVIOUS,
     show_default=True,
     metavar="previous|none|FILE",
-    help="previous: the window before --from, else the last week against the one before.",
+    help="Compare with the window before --from, or the last week with the one before it "
+    "(previous), with nothing (none), or with the runs of a file.",
 )
 @click.option("--pooled", is_flag=True, help="Weigh weeks by their runs in the rolling mean.")
-@click.option("--target", "targets", multiple=True, metavar="CLASS=SHARE", help="A line to reach.")
-@click.option("--work", "folder", type=FILE, help="Write the work lists as CSV to this folder.")
-@click.option("--taxonomy", "fork", type=FILE, help="A forked taxonomy: weights, ceilings, tree.")
-@click.option("--workflow", help="Of the store: one workflow alone.")
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="CLASS=SHARE",
+    help="Draw the share that a class should reach.",
+)
+@click.option("--work", "folder", type=FILE, help="Write the review queue as CSV to this folder.")
+@click.option("--taxonomy", "fork", type=FILE, help="Use a taxonomy of your own.")
+@click.option("--workflow", help="Report on one workflow of the store alone.")
 @with_estimand
 @with_store
 @with_batch
 @with_judge
 def report(
     files: tuple[str, ...],
-    as_data: bool,
-    as_markdown: bool,
-    page: Path | None,
+    output: Output,
     servers: dict[str, Any],
     asked: dict[str, Any],
     window: str,
@@ -148,7 +155,7 @@ def report(
         result = found.report
         if folder is not None:
             _wrote(write_work(folder, found.loaded.taxonomy, partial(labelled_csv, found.loaded)))
-    print_result(result, success_rate.document, as_data, as_markdown, page)
+    print_result(result, success_rate.document, output)
     if not result.asr.ok:
         raise CalibrationError("no rate can be given; the status says what would help")
 
@@ -159,16 +166,22 @@ def report(
 @with_places
 @with_reading
 @click.option("--margin", type=click.FloatRange(0.01, 50), default=MARGIN, show_default=True,
-              help="Smallest change that matters, in percentage points.")  # fmt: skip
-@click.option("--separate-intervals", is_flag=True, help="Stricter: intervals must not overlap.")
-@click.option("--paired/--unpaired", default=None, help="Default: paired where tasks are shared.")
-@click.option("--taxonomy", "fork", type=FILE, help="Of both sides.")
-@click.option("--taxonomy-b", "other", type=FILE, help="Of the second side, if another.")
+              help="Set the smallest change that matters, in percentage points.")  # fmt: skip
+@click.option(
+    "--separate-intervals",
+    is_flag=True,
+    help="Require that the intervals do not overlap, which is stricter.",
+)
+@click.option(
+    "--paired/--unpaired",
+    default=None,
+    help="Pair the tasks, or not; without it, tasks that both have are paired.",
+)
+@click.option("--taxonomy", "fork", type=FILE, help="Use a taxonomy of your own for both sides.")
+@click.option("--taxonomy-b", "other", type=FILE, help="Use another taxonomy for the second side.")
 def compare(
     files: tuple[str, ...],
-    as_data: bool,
-    as_markdown: bool,
-    page: Path | None,
+    output: Output,
     servers: dict[str, Any],
     asked: dict[str, Any],
     margin: float,
@@ -177,7 +190,7 @@ def compare(
     fork: Path | None,
     other: Path | None,
 ) -> None:
-    """Compare the Agent Success Rates of two sets of production traces, B against A.
+    """Compare the Agent Success Rates of two sets of runs, B with A.
 
     A and B are files or patterns, or two --table, or two --spark; no store is needed. Tasks that
     both have are resampled together. Exits with 0 whatever the verdict: `asr gate` passes or fails.
@@ -203,19 +216,19 @@ def compare(
         rule=rule,
         paired=paired,
     )
-    print_result(result, success_rate.comparison_document, as_data, as_markdown, page)
+    print_result(result, success_rate.comparison_document, output)
     if not result.found.asr.estimate.ok:
         raise CalibrationError("no difference can be given; the status says what would help")
 
 
 @click.command()
 @click.argument("report")
-@click.option("--in", "folder", type=FILE, default=Path(), help="Where reports lie; default: here.")
+@click.option("--in", "folder", type=FILE, default=Path(), help="Look for reports in this folder.")
 @with_store
 @with_memory
 @with_json
 def verify(report: str, folder: Path, path: Path, memory: str | None, as_data: bool) -> None:
-    """Make a report again and say whether it comes out the same.
+    """Recompute a report, and say whether it comes out the same.
 
     REPORT is what `asr report --json` printed, or its fingerprint. Exits with 1 if something
     differs: inputs, settings, taxonomy, version or numbers.
@@ -268,6 +281,26 @@ def verify(report: str, folder: Path, path: Path, memory: str | None, as_data: b
         )
     if not found.same:
         raise CalibrationError("the report does not come out the same")
+
+
+@click.command()
+@with_store
+@click.option("--judge", "judge_id", help=USE_JUDGE)
+@with_output
+def status(path: Path, judge_id: str | None, output: Output) -> None:
+    """Print the rate of the store, its trend, and what to do next.
+
+    \b
+    asr status
+    asr status --judge my-judge-v3 --json
+    """
+    from calibration.analyses.status import store_status
+    from calibration.cli.terminal import open_to_read
+    from calibration.reporting.sections import status as words
+
+    with open_to_read(path) as store:
+        found = store_status(store, judge_id=judge_id)
+    print_result(found, words.document, output)
 
 
 def _wrote(files: Sequence[Path]) -> None:

@@ -4,6 +4,7 @@ import os
 import socket
 import sys
 import tempfile
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,15 +13,15 @@ import click
 from calibration.analyses import demo as demonstration
 from calibration.cli.terminal import (
     EXISTING,
+    Command,
+    Output,
     origin,
-    print_json,
-    print_lines,
+    print_result,
+    with_full,
     with_json,
     with_store,
 )
 from calibration.errors import InputError
-from calibration.reporting import to_json
-from calibration.reporting.document import text_lines
 from calibration.reporting.sections import success_rate
 from calibration.serving import (
     PUBLIC_ORIGIN,
@@ -32,28 +33,42 @@ from calibration.serving import (
 from calibration.store import Store
 
 NO_SIGN_IN = (
-    "first `asr reviewer NAME --role admin`, `asr passphrase NAME` and `asr identities passphrase`"
+    "first `asr people add NAME --role admin`, `asr people passphrase NAME` and "
+    "`asr people sign-in passphrase`"
 )
 
 PORT = click.IntRange(1, 65535)
 
 
+def with_address(command: Command) -> Command:
+    """Add --port and --host."""
+    for option in (
+        click.option(
+            "--host", default="127.0.0.1", show_default=True, help="Listen on this address."
+        ),
+        click.option(
+            "--port", type=PORT, default=8501, show_default=True, help="Listen on this port."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 @click.command()
 @with_store
-@click.option("--port", type=PORT, default=8501, show_default=True)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@with_address
 @click.option(
     "--public-origin",
     envvar=PUBLIC_ORIGIN,
-    help="Where a proxy shows the app to people, e.g. https://asr.example.org; pages of any other "
-    "origin are refused.",
+    help="Name the origin at which a proxy shows the app, such as https://asr.example.org; pages "
+    "of any other origin are refused.",
 )
 @click.option(
     "--trusted-proxy",
     "proxies",
     multiple=True,
-    help="Address or network of a proxy whose X-Forwarded-For and X-Forwarded-Proto are believed; "
-    "default: this machine (or FORWARDED_ALLOW_IPS).",
+    help="Believe X-Forwarded-For and X-Forwarded-Proto of a proxy at this address or network; "
+    "without it, of this machine (or FORWARDED_ALLOW_IPS).",
 )
 @click.option(
     "--log-format",
@@ -61,7 +76,7 @@ PORT = click.IntRange(1, 65535)
     envvar="ASR_LOG_FORMAT",
     default="text",
     show_default=True,
-    help="Lines of the log: for people, or JSON.",
+    help="Write the log for people, or as JSON.",
 )
 def serve(
     path: Path,
@@ -71,7 +86,7 @@ def serve(
     proxies: tuple[str, ...],
     log_format: str,
 ) -> None:
-    """Open the app on a store.
+    """Serve the app on a store.
 
     \b
     asr serve --store asr.duckdb
@@ -85,17 +100,21 @@ def serve(
 
 
 @click.command()
-@click.option("--store", "path", type=EXISTING, help="Where to build it; default: asr-demo.duckdb.")
-@click.option("--port", type=PORT, default=8501, show_default=True)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the simulation.")
+@click.option(
+    "--store", "path", type=EXISTING, help="Build it here; without it, in asr-demo.duckdb."
+)
+@with_address
+@click.option(
+    "--seed", type=int, default=1, show_default=True, help="Set the seed of the simulation."
+)
 @click.option(
     "--lenient-reviewer",
     "lenient",
     is_flag=True,
-    help="One of three reviewers calls 30 % of the partly correct runs complete.",
+    help="Let one of three reviewers call 30 % of the partly correct runs complete.",
 )
-@click.option("--no-serve", is_flag=True, help="Build, report and exit.")
+@click.option("--no-serve", is_flag=True, help="Build the store, report on it and exit.")
+@with_full
 @with_json
 def demo(
     path: Path | None,
@@ -105,27 +124,29 @@ def demo(
     lenient: bool,
     no_serve: bool,
     as_data: bool,
+    full: bool,
 ) -> None:
-    """Build a store of simulated data with known truth, and open the app on it.
+    """Build a store of simulated data with known truth, and serve the app on it.
 
     \b
     asr demo
     asr demo --no-serve --json --seed 3
     asr demo --no-serve --lenient-reviewer
     """
+    output = Output(full=full, as_data=as_data)
     if not no_serve:
         path = path or Path("asr-demo.duckdb")
         _check_host(path, host, None)
         if not path.exists() or _is_empty_demo(path):
             click.echo("Building the demo (simulated data) ...", err=True)
-            _demo_report(path, seed, lenient, as_data)
+            _demo_report(path, seed, lenient, output, then="")
         _serve(path, port, host)
         return
     if path is not None:
-        _demo_report(path, seed, lenient, as_data)
+        _demo_report(path, seed, lenient, output)
         return
     with tempfile.TemporaryDirectory() as folder:
-        _demo_report(Path(folder) / "demo.duckdb", seed, lenient, as_data)
+        _demo_report(Path(folder) / "demo.duckdb", seed, lenient, output)
 
 
 def _is_empty_demo(path: Path) -> bool:
@@ -133,14 +154,10 @@ def _is_empty_demo(path: Path) -> bool:
         return demonstration.needs_building(store)
 
 
-def _demo_report(path: Path, seed: int, lenient: bool, as_data: bool) -> None:
+def _demo_report(path: Path, seed: int, lenient: bool, output: Output, then: str = "demo") -> None:
     with Store.open(path, create=True).by_way_of(origin()) as store:
         result = demonstration.run_demo(store, seed=seed, lenient=lenient)
-    if as_data:
-        print_json(to_json.data(result))
-    else:
-        print_lines(text_lines(success_rate.document(result.report)))
-        click.echo(f"true agent success rate of the simulated production: {result.truth:.4f}")
+    print_result(result, partial(success_rate.demo_document, then=then), output)
 
 
 def _check_host(path: Path, host: str, public_origin: str | None) -> None:
@@ -172,7 +189,5 @@ def _serve(path: Path, port: int, host: str, public_origin: str | None = None) -
             raise InputError(f"{why}; choose another --port or --host") from error
     os.environ["ASR_STORE"] = str(path.resolve())
     os.environ[PUBLIC_ORIGIN] = public_origin or ""
-    where = public_origin or f"http://{host}:{port}"
-    click.echo(f"asr-calibration: {where}  (store {path})", err=True)
     command = [sys.executable, "-m", "streamlit", "run", str(files("app").joinpath("asgi.py"))]
     os.execv(sys.executable, [*command, f"--server.port={port}", f"--server.address={host}"])

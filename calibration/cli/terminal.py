@@ -3,12 +3,17 @@
 import functools
 import getpass
 import json
+import shlex
 import sys
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from calibration.errors import InputError, StoreLockedError
 from calibration.store import RemoteStore, Store
@@ -19,8 +24,33 @@ if TYPE_CHECKING:
     from calibration.reporting.document import Document
 
 EXISTING = click.Path(path_type=Path)
+# Longer than any sentence.
+WHOLE = 1_000
 PAGE_BEGINS = b"<!DOCTYPE html"
+MOST_SAID = 1_200
+USE_JUDGE = (
+    "Use the verdicts of this judge; `source:` stands for the grades that came with the traces."
+)
+DESIGN = (
+    "Say what the labelled traces are: a random sample of production, or the reference set only."
+)
 Command = Callable[..., Any]
+
+
+class Group(click.Group):
+    """Commands listed in sections, each with the first sentence of its help."""
+
+    sections: Mapping[str, Sequence[str]] | None = None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands; click would cut their sentences."""
+        listed = self.sections or {"Commands": self.list_commands(ctx)}
+        for title, names in listed.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name, c.get_short_help_str(WHOLE)) for name, c in commands if c is not None]
+                )
 
 
 def with_store(command: Command) -> Command:
@@ -33,20 +63,22 @@ def with_store(command: Command) -> Command:
         default=Path("asr.duckdb"),
         show_default="asr.duckdb",
         show_envvar=True,
-        help="The store file.",
+        help="Use this store file.",
     )(command)
 
 
 def with_batch(command: Command) -> Command:
     """Add --batch."""
-    return click.option("--batch", "batch_id", help="Batch to use; default: the newest one.")(
-        command
-    )
+    return click.option(
+        "--batch", "batch_id", help="Use this batch; without it, the newest one is used."
+    )(command)
 
 
 def with_json(command: Command) -> Command:
     """Add --json."""
-    return click.option("--json", "as_data", is_flag=True, help="Print JSON.")(command)
+    return click.option("--json", "as_data", is_flag=True, help="Print everything as JSON.")(
+        command
+    )
 
 
 def _no_other_file(
@@ -60,21 +92,57 @@ def _no_other_file(
     return page
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """The form that was asked for; without one, the short text."""
+
+    full: bool = False
+    as_data: bool = False
+    as_markdown: bool = False
+    page: Path | None = None
+
+
 def with_output(command: Command) -> Command:
-    """Add --json, --markdown and --html, which `print_result` answers."""
+    """Add --full, --json, --markdown and --html; the command receives them as `output`."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        output = Output(**{of.name: kwargs.pop(of.name) for of in fields(Output)})
+        return command(*args, output=output, **kwargs)
+
+    made: Command = wrapped
     for option in (
         click.option(
             "--html",
             "page",
             type=EXISTING,
             callback=_no_other_file,
-            help="Write one self-contained HTML file.",
+            help="Write the whole report to this HTML file.",
         ),
-        click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown."),
+        click.option(
+            "--markdown", "as_markdown", is_flag=True, help="Print the whole report as Markdown."
+        ),
         with_json,
+        with_full,
     ):
-        command = option(command)
-    return command
+        made = option(made)
+    return made
+
+
+def with_full(command: Command) -> Command:
+    """Add --full."""
+    return click.option("--full", is_flag=True, help="Print the whole report as text.")(command)
+
+
+def with_seed(command: Command) -> Command:
+    """Add --seed."""
+    return click.option(
+        "--seed",
+        type=click.IntRange(0),
+        default=0,
+        show_default=True,
+        help="Set the seed of the random numbers.",
+    )(command)
 
 
 def with_estimand(command: Command) -> Command:
@@ -85,7 +153,7 @@ def with_estimand(command: Command) -> Command:
         default="process",
         show_default=True,
         callback=lambda _context, _option, value: value.replace("-", "_"),
-        help="The rate of runs like these, or of these runs themselves.",
+        help="Give the rate of runs like these (process), or of these runs themselves.",
     )
     return option(command)
 
@@ -93,13 +161,13 @@ def with_estimand(command: Command) -> Command:
 def with_judge(command: Command) -> Command:
     """Add --judge and --design."""
 
-    @click.option("--judge", "judge_id", help="Judge to use; `source:` pools the files' grades.")
+    @click.option("--judge", "judge_id", help=USE_JUDGE)
     @click.option(
         "--design",
         type=click.Choice(["production", "reference"]),
         default="production",
         show_default=True,
-        help="What the labelled traces are: a random sample of production, or reference only.",
+        help=DESIGN,
     )
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -108,30 +176,71 @@ def with_judge(command: Command) -> Command:
     return wrapped
 
 
-def print_result(
-    result: Any,
-    document: Callable[[Any], "Document"],
-    as_data: bool,
-    as_markdown: bool,
-    page: Path | None,
-) -> None:
-    """Print or write a result in the form that was asked for; text unless another was."""
-    from calibration.reporting.document import markdown, text_lines
+def print_result(result: Any, document: Callable[[Any], "Document"], output: Output) -> None:
+    """Print or write a result in the form that was asked for; short text unless another was."""
+    from calibration.reporting.document import markdown
 
-    if page is not None:
+    if output.page is not None:
         from calibration.reporting.render_html import html
 
-        page.write_text(html(document(result)), encoding="utf-8")
-        click.echo(f"wrote {page}", err=True)
-    if as_data:
+        output.page.write_text(html(document(result)), encoding="utf-8")
+        click.echo(f"wrote {output.page}", err=True)
+    if output.as_data:
         # JSON imports every analysis; text needs none of them.
         from calibration.reporting import to_json
 
         print_json(to_json.data(result))
-    elif as_markdown:
+    elif output.as_markdown:
         print_lines(markdown(document(result)).splitlines())
-    elif page is None:
-        print_lines(text_lines(document(result)))
+    elif output.page is None:
+        print_document(document(result), full=output.full)
+
+
+def print_document(document: "Document", *, full: bool) -> None:
+    """Print the answer of a document, or all of it, and the command that comes next."""
+    from calibration.reporting.document import brief_lines, text_lines
+
+    if full or document.brief is None:
+        print_lines(text_lines(document))
+    else:
+        print_lines(brief_lines(document))
+        print_lines(["", "All figures: the same command with --full"])
+    if document.then:
+        print_next(document.then, apart=full or document.brief is None)
+
+
+def print_next(words: str, *, apart: bool = True) -> None:
+    """Print the command that comes next, on the same store."""
+    context = click.get_current_context()
+    if context.get_parameter_source("path") is ParameterSource.COMMANDLINE:
+        words += f" --store {shlex.quote(str(context.params['path']))}"
+    print_lines([*([""] if apart else []), f"Next: asr {words}"])
+
+
+@contextmanager
+def progress(of: int | None) -> Iterator[Callable[[int, int], None] | None]:
+    """Yield what shows how many files and runs are read, on standard error if it is a terminal.
+
+    `of` is the number of files, for the time that is left; None if it is not known.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    started = time.monotonic()
+
+    def told(files: int, runs: int) -> None:
+        words = f"Reading: {runs:,} runs"
+        if of is not None and of > 1:
+            words += f", file {min(files + 1, of):,} of {of:,}"
+            if files:
+                left = (time.monotonic() - started) * (of - files) / files
+                words += f", about {left:.0f} s left"
+        click.echo(f"\r{words}\x1b[K", err=True, nl=False)
+
+    try:
+        yield told
+    finally:
+        click.echo("\r\x1b[K", err=True, nl=False)
 
 
 def print_json(data: Any) -> None:
@@ -152,8 +261,11 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def print_error(message: str) -> None:
-    """Print an error as one sentence to standard error."""
-    click.echo(f"error: {visible(message)}", err=True)
+    """Print an error as one sentence to standard error; a long one without its middle."""
+    said = visible(message)
+    if len(said) > MOST_SAID:
+        said = f"{said[: MOST_SAID // 2]} … {said[-MOST_SAID // 2 :]}"
+    click.echo(f"error: {said}", err=True)
 
 
 def _encoding() -> str:

@@ -33,7 +33,7 @@ SIGNS = {"ok": "ok", "warning": "warning", "problem": "PROBLEM", "repaired": "re
 )
 @with_json
 def backup(folder: Path, path: Path, keep: int | None, as_data: bool) -> None:
-    """Back a store up with all that lies beside it, also while the app runs.
+    """Back up a store with everything beside it, also while the app runs.
 
     FOLDER gets one new folder with the database as of one moment, the text of the traces, the
     team's own reference traces and a manifest with the SHA-256 of every file. It holds the hashes
@@ -55,11 +55,11 @@ def backup(folder: Path, path: Path, keep: int | None, as_data: bool) -> None:
 @click.command()
 @click.argument("backup_", metavar="BACKUP", type=EXISTING)
 @with_store
-@click.option("--replace", is_flag=True, help="Put a store that is there aside first.")
+@click.option("--replace", is_flag=True, help="Put an existing store aside first.")
 @click.option("--check", is_flag=True, help="Check the backup and restore nothing.")
 @with_json
 def restore(backup_: Path, path: Path, replace: bool, check: bool, as_data: bool) -> None:
-    """Put a backup in the place of a store; every file is checked first.
+    """Restore a store from a backup; every file is checked first.
 
     \b
     asr restore /backups/asr-20260706T120000.000000Z --store asr.duckdb
@@ -81,10 +81,14 @@ def restore(backup_: Path, path: Path, replace: bool, check: bool, as_data: bool
 
 @click.command()
 @with_store
-@click.option("--backups", type=EXISTING, help="Where the backup goes; default: beside the store.")
+@click.option(
+    "--backups",
+    type=EXISTING,
+    help="Write the backup to this folder; without it, beside the store.",
+)
 @with_json
 def upgrade(path: Path, backups: Path | None, as_data: bool) -> None:
-    """Bring a store of an older version to this one; a backup is made first.
+    """Upgrade a store of an older version; a backup is made first.
 
     \b
     asr upgrade --store asr.duckdb
@@ -101,10 +105,10 @@ def upgrade(path: Path, backups: Path | None, as_data: bool) -> None:
 
 @click.command()
 @with_store
-@click.option("--repair", is_flag=True, help="Mend what is safe to mend.")
+@click.option("--repair", is_flag=True, help="Repair what can be repaired safely.")
 @with_json
 def doctor(path: Path, repair: bool, as_data: bool) -> None:
-    """Say what is wrong with a store and its files, and what to do; exit 1 if anything is.
+    """Find what is wrong with a store and its files, and say what to do; exit 1 if anything is.
 
     \b
     asr doctor
@@ -129,11 +133,11 @@ def doctor(path: Path, repair: bool, as_data: bool) -> None:
 
 @click.command("audit-log")
 @with_store
-@click.option("--since", type=click.DateTime(), help="Only changes from this time (UTC) on.")
-@click.option("--who", help="Only changes by this person (reviewer id).")
-@click.option("--what", help="Only changes of this kind.")
-@click.option("--limit", type=click.IntRange(min=1), help="Only the newest.")
-@click.option("--csv", "as_table", is_flag=True, help="Print CSV.")
+@click.option("--since", type=click.DateTime(), help="Show changes from this time (UTC) on.")
+@click.option("--who", help="Show changes by this person (reviewer id).")
+@click.option("--what", help="Show changes of this kind.")
+@click.option("--limit", type=click.IntRange(min=1), help="Show this many, the newest.")
+@click.option("--csv", "as_table", is_flag=True, help="Print everything as CSV.")
 @with_json
 def audit_log(
     path: Path,

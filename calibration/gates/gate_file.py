@@ -1,13 +1,13 @@
 """The gate file: metrics, keys, default gates, and strict reading of TOML."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from calibration.errors import InputError
+from calibration.files import MOST_TOML_BYTES, parse_toml, read_text
 
 MAX_TIER = 60
 MAX_SET_ASIDE = 0.05
@@ -18,7 +18,6 @@ TOP = (
 )  # fmt: skip
 
 OF_EVERY_GATE = ("level", "allow_skipped", "interval_aware")
-MAX_BYTES = 1_000_000
 MAX_USD = 1_000_000
 Level = Literal["must", "should"]
 LEVELS: tuple[str, ...] = ("must", "should", "off")
@@ -185,28 +184,16 @@ def default_gates() -> GateFile:
 
 def read_gate_file(path: Path) -> GateFile:
     """Read a gate file; an error names the line, or the key."""
+    text = read_text(path, most=MOST_TOML_BYTES, hint="; a gate file is a page")
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    if len(content) > MAX_BYTES:
-        raise InputError(f"{path}: is larger than {MAX_BYTES:,} bytes; a gate file is a page")
-    try:
-        return parse_gates(content.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not UTF-8 (byte {error.start})") from error
+        return parse_gates(text)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 
 
 def parse_gates(text: str) -> GateFile:
     """Return the gates of a TOML text, over the default gates unless it has `defaults = false`."""
-    try:
-        data = tomllib.loads(text)
-    # Thousands of open brackets exhaust the parser's stack; huge numbers its integers.
-    except (ValueError, RecursionError) as error:
-        what = "nests too deep" if isinstance(error, RecursionError) else f"{error!s:.200}"
-        raise InputError(f"is not TOML ({what})") from error
+    data = parse_toml(text)
     for key in data:
         if key not in TOP:
             hint = f'; a gate is written [gates."{key:.60}"]' if parse_name(key) else ""

@@ -180,6 +180,42 @@ class Calibration:
         return {"production": max(0.0, whole - labels), "labels": labels}
 
     @property
+    def variance_sources(self) -> dict[str, float] | None:
+        """Squared standard error of the headline (net) by source, as it builds up; None without.
+
+        ``human_sampling``: of the labels alone, which are a sample of the runs. ``judge``: what its
+        verdicts take off that, below zero (or add): the labels then need to show its errors only.
+        ``production`` and ``reviewers``: as in `variance_parts`. The sources add up to the square.
+        With a reference set no labels are of production: ``judge`` is what its errors there leave
+        open.
+
+        Examples
+        --------
+        Of 20 labelled runs with each verdict 18 are as the verdict says. The labels alone have a
+        variance of .25 / 39; within a verdict it is .09, so the judge takes most of it off:
+
+        >>> from calibration.judge_calibration.samples import LabelledSample
+        >>> labelled = LabelledSample(
+        ...     human=np.eye(2)[[0] * 18 + [1] * 2 + [0] * 2 + [1] * 18],
+        ...     verdicts=np.repeat([0, 1], 20),
+        ... )
+        >>> found = calibrate(
+        ...     labelled, production_verdicts=np.repeat([0, 1], 500), production_penalties=None,
+        ...     credit=[1.0, 0.0], design="production",
+        ... )
+        >>> {name: round(part, 4) for name, part in found.variance_sources.items()}
+        {'human_sampling': 0.0064, 'judge': -0.004, 'production': 0.0002}
+        """
+        parts = self.variance_parts
+        if parts is None:
+            return None
+        alone = self.estimates["human_only"].net.se if self.design == "production" else None
+        sources = {"judge": parts["labels"] - (alone or 0.0) ** 2}
+        if alone is not None:
+            sources = {"human_sampling": alone**2, **sources}
+        return sources | {name: part for name, part in parts.items() if name != "labels"}
+
+    @property
     def includes_reviewers(self) -> bool:
         """Whether the interval of the headline carries the errors of reviewers."""
         return self.headline == "two_phase"

@@ -491,7 +491,8 @@ def draw_sums(
     spread = production.products[:, :, verdicts] / traces - means[:, None] * means[None]
     spread = np.moveaxis(spread, -1, 0) / traces[:, None, None]
     values, vectors = np.linalg.eigh(spread)
-    root = vectors * np.sqrt(np.maximum(0.0, values))[:, None, :]
+    # The symmetric root: the signs of the vectors alone differ from machine to machine.
+    root = (vectors * np.sqrt(np.maximum(0.0, values))[:, None, :]) @ np.swapaxes(vectors, 1, 2)
     noise = rng.standard_normal((mix.shape[0], verdicts.size, production.levels.size))
     drawn = means + np.einsum("kst,dkt->dsk", root, noise)
     drawn = np.clip(drawn, 0.0, production.levels[:, None])

@@ -127,15 +127,22 @@ Block = Table | Trend | Words | Listing | Facts | Lines
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading with its blocks; the title may be empty."""
+    """A heading with its blocks; the title may be empty.
+
+    `answer` is what the section says in a few words, for a page that folds it.
+    """
 
     title: str
     blocks: tuple[Block, ...]
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """The main number of a report in a `sentence`, its kind and method, and others `beside` it."""
+    """The main number of a report in a `sentence`, its kind and method, and others `beside` it.
+
+    `basis` is what a reader has to know of the method: the level of the limits, and n.
+    """
 
     name: str
     value: str
@@ -143,13 +150,18 @@ class Headline:
     half_width: str
     kind: str
     how: str
+    basis: str = ""
     sentence: str = ""
     beside: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A whole report; `banners` come before everything else. Some have no headline."""
+    """A whole report; `banners` come before everything else. Some have no headline.
+
+    `brief` is what a terminal shows below the headline unless it is asked for everything; None is
+    everything. `then` is the command that comes next, without ``asr``.
+    """
 
     title: str
     about: tuple[str, ...] = ()
@@ -157,6 +169,8 @@ class Document:
     banners: tuple[str, ...] = ()
     sections: tuple[Section, ...] = ()
     footer: str = ""
+    brief: tuple[Block, ...] | None = None
+    then: str = ""
 
 
 ESTIMANDS = {
@@ -190,11 +204,11 @@ def rate_sentence(result: Estimate, runs: str, *, reviewers: bool) -> str:
     --------
     >>> made = Estimate(value=0.566, interval=(0.530, 0.601), n=300, method="two phases")
     >>> rate_sentence(made, "runs like these", reviewers=True)
-    'Of runs like these, 57 % succeed [53, 60], reviewer error included.'
+    'Of runs like these, 56.6 % succeed [53.0, 60.1], reviewer error included.'
     """
     if result.value is None:
         return f"No rate of {runs}: {result.status.replace('_', ' ', 1)}."
-    digits = 0
+    digits = 1
     while result.half_width and digits < 3 and 100 * result.half_width < 10.0**-digits:
         digits += 1
     value, *limits = (f"{100 * x:.{digits}f}" for x in (result.value, *(result.interval or ())))
@@ -222,6 +236,39 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
+def percent_figure(result: Estimate) -> str:
+    """Return a share with its limits in percent, one decimal each.
+
+    Examples
+    --------
+    >>> percent_figure(Estimate(value=0.566, interval=(0.530, 0.601), n=300, method="t"))
+    '56.6 % [53.0, 60.1]'
+    """
+    if result.value is None:
+        return "not estimable"
+    limits = [f"{100 * end:.1f}" for end in result.interval or ()]
+    return percent(result.value) + (f" [{', '.join(limits)}]" if limits else "")
+
+
+def percent_cell(result: Estimate) -> str:
+    """Return a share in percent with its limits; a `+` refers to its status below."""
+    text = percent_figure(result)
+    return text if result.value is None or result.status == OK else f"{text} +"
+
+
+def coefficient_cell(name: str, result: Estimate) -> str:
+    """Return a coefficient of agreement for a table; percent agreement is a share, in percent."""
+    return percent_cell(result) if name == "percent_agreement" else figure(result)
+
+
+def percent_number(result: Estimate) -> str:
+    """Return a share in percent with its limits and its status, or why there is none."""
+    if result.value is None:
+        return result.status.replace("_", " ", 1)
+    text = percent_figure(result)
+    return text if result.status == OK else f"{text}  ({result.status})"
+
+
 def usd(amount: float | None) -> str:
     """Return an amount in USD."""
     return "-" if amount is None else f"${amount:.4f}" if amount < 0.1 else f"${amount:.2f}"
@@ -229,7 +276,7 @@ def usd(amount: float | None) -> str:
 
 def exposed(n: int) -> str:
     """Return a note that labels were left out because they were not blind."""
-    return f"{n:,} label{'s' * (n > 1)} left out: given after seeing what others said of the trace"
+    return f"{n:,} label{'s' * (n > 1)} left out: given after seeing the labels of others"
 
 
 def table_of(
@@ -278,16 +325,41 @@ def text_lines(document: Document) -> Iterator[str]:
         yield document.footer
 
 
-def _text_headline(head: Headline) -> Iterator[str]:
+def brief_lines(document: Document) -> Iterator[str]:
+    """Yield the lines of the answer that a document gives."""
+    for banner in document.banners:
+        yield shown(banner, most=600)
+    head = document.headline
+    if head is None:
+        yield document.title
+    else:
+        yield head.sentence or _figure_line(head)
+        basis = "; ".join(filter(None, (head.kind if head.sentence else "", head.basis)))
+        if basis:
+            yield f"  {shown(basis, most=600)}"
+        yield from _beside(head)
+    for block in document.brief or ():
+        yield from _text_block(block)
+
+
+def _figure_line(head: Headline) -> str:
     limits = f" {head.limits}" if head.limits else ""
     half = f" ({head.half_width})" if head.half_width else ""
-    if head.sentence:
-        yield head.sentence
-    yield f"{head.name} {head.value}{limits}{half}  {head.kind}"
-    if head.how:
-        yield f"  {head.how}"
+    return f"{head.name} {head.value}{limits}{half}  {head.kind}"
+
+
+def _beside(head: Headline) -> Iterator[str]:
     for name, value in head.beside:
         yield f"  {shown(name)}: {shown(value)}"
+
+
+def _text_headline(head: Headline) -> Iterator[str]:
+    if head.sentence:
+        yield head.sentence
+    yield _figure_line(head)
+    if head.how:
+        yield f"  {head.how}"
+    yield from _beside(head)
 
 
 def _text_block(block: Block) -> Iterator[str]:

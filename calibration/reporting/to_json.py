@@ -60,10 +60,11 @@ from calibration.analyses.judge.diagnostics import JudgeDiagnostics, Leniency
 from calibration.analyses.judge.drift import AgainstHumans, ClassDrift, JudgeDrift
 from calibration.analyses.judge.groups import GroupPair, GroupRates, GroupRow
 from calibration.analyses.judge.report import DIAGNOSTICS, DRIFT, GROUPS, JudgeReport
-from calibration.analyses.reviewers.progress import StoppingRule
+from calibration.analyses.reviewers.progress import Progress, StoppingRule
 from calibration.analyses.sampling.draw import DrawnBatch
 from calibration.analyses.sampling.escalation import Audit
 from calibration.analyses.sampling.planning import Plan
+from calibration.analyses.status import StoreStatus
 from calibration.analyses.success_rate.comparison import ProductionComparison, Side
 from calibration.analyses.success_rate.report import (
     AtOtherWeights,
@@ -679,6 +680,21 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         ("simulated", lambda of: True, bool),
         "seed fingerprint=report.origin.fingerprint",
     ),
+    StoreStatus: (
+        "n_traces batches=rated",
+        ("rate", lambda of: of.rate, Estimate),
+        "calibrated=results.calibrated",
+        ("judge", lambda of: of.results and of.results.judge_id, str | None),
+        "trend=results.weekly.drop "
+        "further=results.further stopping=results.stopping alpha=results.alpha "
+        "progress[batch_id] next simulated",
+    ),
+    Progress: (
+        "n_items items_open labels labels_left seconds_per_label hours_left",
+        ("n_in_progress", lambda of: len(of.leases), int),
+        ("n_skipped", lambda of: len(of.skips), int),
+        ("n_flagged", lambda of: len(of.flags), int),
+    ),
     # Gates
     GateAnalysis: (
         ("passed", lambda of: not of.report.blocking, bool),
@@ -700,8 +716,9 @@ ROOTS: dict[str, tuple[type, str]] = {
     "calibration": (JudgeReport, "asr calibrate --json"),
     "comparison": (ProductionComparison, "asr compare --json"),
     "gates": (GateAnalysis, "asr gate --json"),
-    "plan": (Plan, "asr plan --json"),
-    "stopping": (StoppingRule, "asr plan --until WIDTH --json"),
-    "plan_agreement": (PlannedAgreement, "asr plan-agreement --json"),
+    "plan": (Plan, "asr plan labels --json"),
+    "stopping": (StoppingRule, "asr plan stop --json"),
+    "plan_agreement": (PlannedAgreement, "asr plan agreement --json"),
     "report": (SuccessRateReport, "asr report --json"),
+    "status": (StoreStatus, "asr status --json"),
 }

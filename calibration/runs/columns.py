@@ -6,6 +6,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from calibration.errors import InputError
+from calibration.records import YEARS
 from calibration.runs.engines import Engine, Kind, Query, Relation, kind_of, query, quoted
 from calibration.runs.results import LOOP, verdict_names
 from calibration.runs.sources import Source
@@ -233,6 +234,7 @@ WHY: dict[str, str] = {
     "absurd_cost": "cost_usd is above 1,000,000 USD a unit",
     "bad_weight": "weight is missing, or no number above 0 and up to 1e9",
     "unreadable_time": "started_at is no time",
+    "absurd_time": "started_at is not of the years 1990 to 2100",
     "identical_duplicate": "the same trace_id with the same values; one of the rows is kept",
     "conflicting_duplicate": "the same trace_id with other values; none of the rows is kept",
 }
@@ -267,6 +269,8 @@ def check(
         max_usd=MAX_USD,
         max_units=MAX_UNITS,
         max_weight=MAX_WEIGHT,
+        first_day=f"{YEARS[0]}-01-01",
+        day_after=f"{YEARS[-1] + 1}-01-01",
         **CODE,
     )
 

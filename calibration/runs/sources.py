@@ -16,6 +16,7 @@ import duckdb
 import pandas as pd
 
 from calibration.errors import InputError
+from calibration.files import open_file
 from calibration.runs.engines import DuckDB, Engine, Postgres, Relation, Spark, StoredTable, quoted
 from calibration.runs.results import verdict_names
 from calibration.taxonomy import Taxonomy
@@ -28,6 +29,11 @@ DELIMITERS = ",;\t|"
 
 # Of the machine or its container. Only large files need it; spilling to disk adds half the time.
 DEFAULT_MEMORY = "50%"
+# A small file that unpacks to gigabytes is hostile or a mistake: by default, reading takes at most
+# this and so much for each byte of the files.
+BASE_BYTES, BYTES_PER_BYTE = 500_000_000, 50
+# Rows of Parquet that repeat one value take no bytes; different traces do.
+MANY_ROWS, MOST_ROWS_PER_BYTE = 10_000_000, 20
 
 # Hashes (8 bytes each) in memory in the search for duplicates.
 MOST_HASHES = 32_000_000
@@ -93,7 +99,8 @@ def open_files(
     patterns : sequence of str or Path
         All of one kind; .csv, .tsv, .jsonl and .ndjson may be compressed (.gz, .zst).
     memory_limit : str, default "50%"
-        Memory of DuckDB, as ``4GB`` or a share of this machine's; it spills to `temporary`.
+        Memory of DuckDB, as ``4GB`` or a share of this machine's; it spills to `temporary`. The
+        default is also bounded by 500 MB and 50 bytes for each byte of the files.
     threads : int, optional
         All cores when None.
     temporary : Path, optional
@@ -114,12 +121,17 @@ def open_files(
         memory_limit, threads, temporary, most_hashes, ordered=kind != "parquet"
     ) as engine:
         try:
+            if memory_limit == DEFAULT_MEMORY:
+                _bound(engine, paths)
             yield _read(engine, paths, kind, shown)
         except duckdb.OutOfMemoryException as error:
+            given = _memory(engine) if memory_limit == DEFAULT_MEMORY else memory_limit
             raise InputError(
-                f"{shown}: {_words(memory_limit)} is not enough to read it; give more with --memory"
+                f"{shown}: {given} of memory is not enough to read it; give more with --memory"
             ) from error
-        except (duckdb.IOException, duckdb.InvalidInputException, duckdb.BinderException) as error:
+        except (duckdb.ParserException, duckdb.CatalogException):  # of our own SQL
+            raise
+        except duckdb.Error as error:  # damage has no class of its own
             first = str(error).splitlines()[0]
             raise InputError(f"{shown}: cannot be read ({first:.300})") from error
 
@@ -147,6 +159,8 @@ def _paths(patterns: Sequence[str | Path]) -> tuple[list[str], str]:
         found = [pattern] if os.path.isfile(pattern) else sorted(glob.glob(pattern, recursive=True))
         found = [path for path in found if os.path.isfile(path)]
         if not found:
+            if os.path.exists(pattern) and not os.path.isdir(pattern):
+                open_file(Path(pattern)).close()  # says what it is
             raise InputError(f"{pattern}: there is no such file")
         paths += found
     if not paths:
@@ -201,6 +215,7 @@ def _duckdb(
 def _read(engine: DuckDB, paths: list[str], kind: str, name: str) -> Source:
     files = "[" + ", ".join(map(_literal, paths)) + "]"
     if kind == "parquet":
+        _check_rows(engine, files, paths, name)
         engine.connection.execute(
             f"CREATE TEMP VIEW traces AS SELECT * FROM read_parquet({files}, "
             "filename='asr_file', file_row_number=true, union_by_name=true)"
@@ -257,8 +272,28 @@ def _first_line(engine: DuckDB, path: str) -> str:
     return "" if not lines else str(lines[0][0])
 
 
-def _words(memory_limit: str) -> str:
-    return f"{memory_limit} of {'the ' if memory_limit.endswith('%') else ''}memory"
+def _check_rows(engine: DuckDB, files: str, paths: list[str], name: str) -> None:
+    ((rows,),) = engine.connection.execute(
+        f"SELECT coalesce(sum(num_rows), 0)::BIGINT FROM parquet_file_metadata({files})"
+    ).fetchall()
+    size = sum(map(os.path.getsize, paths))
+    if rows > max(MANY_ROWS, MOST_ROWS_PER_BYTE * size):
+        raise InputError(
+            f"{name}: holds {rows:,} rows in {size:,} bytes, which cannot be different traces"
+        )
+
+
+def _bound(engine: DuckDB, paths: list[str]) -> None:
+    """Lower the memory limit to what files of this size need."""
+    number, unit = _memory(engine).split()
+    limit = BASE_BYTES + BYTES_PER_BYTE * sum(map(os.path.getsize, paths))
+    if limit < float(number) * 1024 ** ["bytes", "KiB", "MiB", "GiB", "TiB"].index(unit):
+        engine.connection.execute(f"SET memory_limit = '{limit}B'")
+
+
+def _memory(engine: DuckDB) -> str:
+    ((limit,),) = engine.connection.execute("SELECT current_setting('memory_limit')").fetchall()
+    return str(limit)
 
 
 def _literal(text: str) -> str:

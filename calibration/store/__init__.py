@@ -1,24 +1,30 @@
 """The DuckDB store: the only place with SQL on labels.
 
 `database` is the file with its lock, `schema` its tables and their upgrades, `files` what lies
-beside it; `backup` and `doctor` keep it safe; `people`, `sign_in` and `certification` say who
-may do what; `traces`, `trace_search` and `batches` hold what is labelled; `queue` and `leases` give
-it out; `labels` and `adjudication` are the events. `store` is all of it as other modules use it.
+beside it; `backup` and `doctor` keep it safe; `people`, `sign_in`, `provider_links` and
+`certification` say who may do what; `traces` and `batches` hold what is labelled, `trace_search`
+finds it, `trace_record` is all about one of it; `queue` and `leases` give it out; `labels` and
+`adjudication` are the events. `store` is all of it as other modules use it.
 """
 
 from calibration.store.adjudication import Settlement
 from calibration.store.batches import Batch
 from calibration.store.labels import Receipt, check_sub_goals, clean_tags, import_token
 from calibration.store.people import ranks, reviewer_id_of
+from calibration.store.provider_links import Claims
 from calibration.store.queue import Queue
 from calibration.store.sign_in import IDENTITIES, Access, generated_passphrase, is_loopback
 from calibration.store.store import Keeper, RemoteStore, Store, make_way
+from calibration.store.trace_record import TraceFacts
 from calibration.store.trace_search import (
     SORTED_BY,
     UNLABELLED,
+    SavedView,
     TraceFacets,
     TraceFilter,
     label_states,
+    parse_search,
+    search_terms,
 )
 from calibration.store.traces import ImportResult
 
@@ -28,14 +34,17 @@ __all__ = [
     "UNLABELLED",
     "Access",
     "Batch",
+    "Claims",
     "ImportResult",
     "Keeper",
     "Queue",
     "Receipt",
     "RemoteStore",
+    "SavedView",
     "Settlement",
     "Store",
     "TraceFacets",
+    "TraceFacts",
     "TraceFilter",
     "check_sub_goals",
     "clean_tags",
@@ -44,6 +53,8 @@ __all__ = [
     "is_loopback",
     "label_states",
     "make_way",
+    "parse_search",
     "ranks",
     "reviewer_id_of",
+    "search_terms",
 ]

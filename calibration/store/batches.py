@@ -7,7 +7,7 @@ no number is drawn from it: the Label page knows the production batch only.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +24,13 @@ SUFFIX = "-inserted"
 
 # Batches other than companions.
 NO_COMPANION = "json_extract(design, '$.inserts_of') IS NULL"
+
+# Name and people of each batch.
+NAMED_NOW = (
+    "FROM batch_event QUALIFY row_number() OVER (PARTITION BY batch_id ORDER BY seq DESC) = 1"
+)
+
+LONGEST_NAME = 60
 
 # The kind of a design that is no random sample.
 SELECTION = "traces chosen by filters"
@@ -108,6 +115,19 @@ class Batch:
     created_at: datetime
     reviewer_id: str | None = None  # the only person it is served to
     certificate: str | None = None  # any or private: required of everybody who labels
+    name: str = ""  # what a lead calls it
+    people: tuple[str, ...] = ()  # whom a lead assigned it to; nobody: it is for everybody
+
+    @property
+    def title(self) -> str:
+        """What it is called on pages."""
+        return f"{self.name} ({self.batch_id})" if self.name else self.batch_id
+
+    def is_for(self, reviewer_id: str) -> bool:
+        """Return whether its traces are given to this person."""
+        return self.reviewer_id in (None, reviewer_id) and (
+            not self.people or reviewer_id in self.people
+        )
 
     @property
     def is_sample(self) -> bool:
@@ -156,11 +176,33 @@ def read_batches(cursor: Cursor) -> list[Batch]:
     """Return all batches but the companions, newest first."""
     found = rows(
         cursor,
-        "SELECT batch_id, purpose, labels_wanted, design, created_at, reviewer_id, certificate, "
+        "SELECT batch_id, purpose, labels_wanted, design, b.created_at, reviewer_id, certificate, "
+        "coalesce(e.name, '') AS name, coalesce(e.people, []) AS people, "
         "(SELECT count(*) FROM batch_item i WHERE i.batch_id = b.batch_id) AS n_items "
-        f"FROM batch b WHERE {NO_COMPANION} ORDER BY rowid DESC",
+        f"FROM batch b LEFT JOIN ({NAMED_NOW}) e USING (batch_id) WHERE {NO_COMPANION} "
+        "ORDER BY b.rowid DESC",
     )
-    return [Batch(**(row | {"design": json.loads(row["design"])})) for row in found]
+    return [
+        Batch(**(row | {"design": json.loads(row["design"]), "people": tuple(row["people"])}))
+        for row in found
+    ]
+
+
+def _batch_in(cursor: Cursor, batch_id: str) -> Batch:
+    found = next((b for b in read_batches(cursor) if b.batch_id == batch_id), None)
+    if found is None:
+        raise InputError(f"batch {batch_id!r:.80} is not in the store")
+    return found
+
+
+def _put_event(cursor: Cursor, before: Batch, after: Batch) -> Batch:
+    """Store another name or other people of a batch; of what is equal no event."""
+    if after != before:
+        cursor.execute(
+            "INSERT INTO batch_event (batch_id, name, people, created_at) VALUES (?, ?, ?, ?)",
+            [after.batch_id, after.name, list(after.people), utc_now()],
+        )
+    return after
 
 
 def _insert_batch(
@@ -327,7 +369,7 @@ class BatchStore(TraceStore):
             found, actor = read_batches(cursor), self._actor
         if actor is None or ranks(actor, LEAD):
             return found
-        return [b for b in found if b.reviewer_id in (None, actor.reviewer_id)]
+        return [b for b in found if b.is_for(actor.reviewer_id)]
 
     @open_to(LEAD)
     def add_batch(
@@ -366,6 +408,35 @@ class BatchStore(TraceStore):
                 certificate=certificate, wanted=wanted, drawn=drawn, strata=item_strata,
             )  # fmt: skip
             return next(b for b in read_batches(cursor) if b.batch_id == batch_id)
+
+    @open_to(LEAD)
+    def rename_batch(self, batch_id: str, name: str) -> Batch:
+        """Give a batch a name for pages; an empty one takes it away. Its id stays."""
+        name = " ".join(name.split())
+        if len(name) > LONGEST_NAME:
+            raise InputError(f"the name of a batch has up to {LONGEST_NAME} characters")
+        with self._db.write() as cursor:
+            batch = _batch_in(cursor, batch_id)
+            taken = {b.name: b.batch_id for b in read_batches(cursor) if b.name}
+            if taken.get(name, batch_id) != batch_id:
+                raise InputError(f"batch {taken[name]!r} is called {name!r} already")
+            return _put_event(cursor, batch, replace(batch, name=name))
+
+    @open_to(LEAD)
+    def assign_batch(self, batch_id: str, people: Sequence[str]) -> Batch:
+        """Give the traces of a production batch to these people only; to nobody: to everybody.
+
+        What the others have labelled stays, and what they were already given is still taken.
+        """
+        progress = self._db.held(StoreProgress)
+        with self._db.write() as cursor:
+            batch = _batch_in(cursor, batch_id)
+            if batch.purpose != "production" or batch.reviewer_id is not None:
+                raise InputError(f"batch {batch_id!r} is for one use; assign one of production")
+            for reviewer_id in people:
+                progress.check_reviewer(cursor, reviewer_id)
+            progress.forget_plan(batch_id)
+            return _put_event(cursor, batch, replace(batch, people=tuple(sorted(set(people)))))
 
     @open_to(LEAD)
     def batch_items(self, batch_id: str) -> pd.DataFrame:

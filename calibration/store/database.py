@@ -39,7 +39,7 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 }
 
 # Only the process that has the store reads these tables.
-SECRET = frozenset({"credential", "session", "sign_in"})
+SECRET = frozenset({"credential", "provider_link", "session", "sign_in"})
 
 # One lock a file, not an object: DuckDB lets one process open a file twice.
 _write_locks: dict[Path, threading.Lock] = {}
@@ -50,8 +50,8 @@ _changed: Counter[tuple[Path, str]] = Counter()
 # Calls that show or lend something, have a table of their own, or record what they change.
 PASSING = frozenset({
     "queue", "save_draft", "clear_draft", "has_open_items", "of_session", "record_exposure",
-    "settlement", "verify_sign_in", "set_workflow", "set_identities", "set_certificate_demand",
-    "set_role", "release_leases",
+    "settlement", "verify_sign_in", "sign_in_by_provider", "set_workflow", "set_identities",
+    "set_certificate_demand", "set_role", "link", "release_leases",
 })  # fmt: skip
 
 # Arguments that the audit trail keeps: names, never text, answers or secrets.

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import pandas as pd
@@ -15,6 +16,7 @@ from calibration.records import (
     MAX_TAG,
     MAX_TAGS,
     SUB_GOAL_STATES,
+    SYSTEM_ROLES,
     Evidence,
     Label,
     LabelDraft,
@@ -88,6 +90,12 @@ def _texts(shown: list[TraceForReview], item: Evidence) -> list[str]:
         for text in (step.content, step.arguments, step.result)
         if text
     ]
+
+
+def _of_the_run(shown: list[TraceForReview], item: Evidence) -> bool:
+    """Whether a span is of what happened, not of the instructions of the agent."""
+    roles = {step.step_id: step.role for trace in shown for step in trace.steps}
+    return roles.get(item.step_id) not in SYSTEM_ROLES
 
 
 def check_confidence(confidence: int | None) -> None:
@@ -323,6 +331,11 @@ class LabelStore(TraceStore):
                 raise LabelRefusedError(
                     f"the quoted span does not stand in step {item.step_id!r}; quote it literally"
                 )
+        if needed and not any(_of_the_run(shown, item) for item in draft.evidence):
+            raise LabelRefusedError(
+                f"the answer to {needed[0]!r} needs words of the agent: the system prompt invents "
+                "nothing"
+            )
         check_sub_goals(draft.sub_goals, {goal.id for trace in shown for goal in trace.sub_goals})
 
     def _check_open(self, cursor: Cursor, reviewer_id: str, batch_id: str, trace_id: str) -> None:
@@ -529,7 +542,7 @@ class LabelStore(TraceStore):
     def reopen(
         self, *, client_token: str, trace_id: str, reviewer_id: str, batch_id: str, reason: str
     ) -> None:
-        """Take back one's label of a trace; it becomes the draft, first in the queue and leased."""
+        """Take back one's label (now the draft) or skip of a trace, which comes first again."""
         taxonomy = self._rules()
         if not reason.strip():
             raise LabelRefusedError("reopening a label needs a reason")
@@ -542,11 +555,13 @@ class LabelStore(TraceStore):
                 cursor,
                 "SELECT event_id, kind, trace_id, reviewer_id, batch_id FROM label_current "
                 "WHERE reviewer_id = ? AND batch_id IN (?, ?) AND trace_id = ? "
-                "AND taxonomy_version = ? AND kind = 'label' ORDER BY seq DESC LIMIT 1",
+                "AND taxonomy_version = ? ORDER BY seq DESC LIMIT 1",
                 [reviewer_id, *both(batch_id), trace_id, taxonomy.version],
             )
             if not found:
-                raise LabelRefusedError(f"trace {trace_id!r:.80} carries no label of yours")
+                raise LabelRefusedError(
+                    f"trace {trace_id!r:.80} carries no label and no skip of yours"
+                )
             self._take_back(cursor, client_token, found[0], reason=bounded(reason))
 
     @open_to(REVIEWER, oneself="draft.reviewer_id")
@@ -651,22 +666,36 @@ class LabelStore(TraceStore):
                 "ORDER BY l.seq DESC LIMIT ?",
                 [reviewer_id, *both(batch_id), taxonomy.version, limit],
             )
+            tasks = self._first_words(cursor, [label.trace_id for label in labels])
+        return [(replace(label, batch_id=batch_id), tasks[label.trace_id]) for label in labels]
+
+    @open_to(REVIEWER, oneself="reviewer_id")
+    def own_skips(
+        self, reviewer_id: str, batch_id: str, *, limit: int = 200
+    ) -> list[tuple[str, datetime, str]]:
+        """Return the traces that a reviewer has skipped, when, and the start of each task."""
+        with self._db.read() as cursor:
             found = cursor.execute(
-                "SELECT part, list(trace_id) FROM trace "
-                "WHERE list_contains(?::VARCHAR[], trace_id) GROUP BY part",
-                [[label.trace_id for label in labels]],
+                "SELECT trace_id, created_at FROM label_current WHERE reviewer_id = ? "
+                "AND batch_id IN (?, ?) AND taxonomy_version = ? AND kind = 'skip' "
+                "ORDER BY seq DESC LIMIT ?",
+                [reviewer_id, *both(batch_id), self._rules().version, limit],
             ).fetchall()
-            tasks: dict[str, str] = {}
-            for part, ids in found:
-                path = parts_directory(self._db.path) / part
-                tasks |= read_tasks(cursor, path, ids, 4 * FIRST_WORDS)
-        return [
-            (
-                replace(label, batch_id=batch_id),
-                " ".join(tasks.get(label.trace_id, "").split())[:FIRST_WORDS],
-            )
-            for label in labels
-        ]
+            tasks = self._first_words(cursor, [trace_id for trace_id, _ in found])
+        return [(trace_id, at, tasks[trace_id]) for trace_id, at in found]
+
+    def _first_words(self, cursor: Cursor, trace_ids: Sequence[str]) -> dict[str, str]:
+        """Return the start of the task of each trace."""
+        found = cursor.execute(
+            "SELECT part, list(trace_id) FROM trace "
+            "WHERE list_contains(?::VARCHAR[], trace_id) GROUP BY part",
+            [list(trace_ids)],
+        ).fetchall()
+        tasks: dict[str, str] = {}
+        for part, ids in found:
+            path = parts_directory(self._db.path) / part
+            tasks |= read_tasks(cursor, path, ids, 4 * FIRST_WORDS)
+        return {t: " ".join(tasks.get(t, "").split())[:FIRST_WORDS] for t in trace_ids}
 
     @open_to(REVIEWER, oneself="reviewer_id")
     def acknowledged(self, reviewer_id: str, batch_id: str, tokens: Sequence[str]) -> set[str]:

@@ -160,10 +160,11 @@ class BatchProgress:
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """What never changes of a batch, and labels wanted and workflow of each trace."""
+    """A batch as its queue needs it, with labels wanted and workflow of each trace."""
 
     purpose: str
     served_to: str | None  # as `Batch.reviewer_id`
+    people: frozenset[str]  # as `Batch.people`
     certificate: str | None
     wanted: dict[str, int]
     workflows: dict[str, str]
@@ -203,17 +204,20 @@ class StoreProgress:
         """Return the plan of a batch, read once."""
         if batch_id not in self._plans:
             items = cursor.execute(
-                "SELECT trace_id, i.labels_wanted, t.workflow, purpose, reviewer_id, certificate "
+                "SELECT trace_id, i.labels_wanted, t.workflow, purpose, reviewer_id, certificate, "
+                "(SELECT people FROM batch_event e WHERE e.batch_id = b.batch_id "
+                " ORDER BY seq DESC LIMIT 1) AS people "
                 "FROM batch b JOIN batch_item i USING (batch_id) "
                 "LEFT JOIN trace t USING (trace_id) WHERE batch_id = ? ORDER BY position",
                 [batch_id],
             ).fetchall()
             if not items:
                 raise InputError(f"batch {batch_id!r} is not in the store")
-            purpose, served_to, certificate = items[0][3:]
+            purpose, served_to, certificate, people = items[0][3:]
             self._plans[batch_id] = BatchPlan(
                 purpose=purpose,
                 served_to=served_to,
+                people=frozenset(people or ()),
                 certificate=certificate,
                 wanted={item[0]: item[1] for item in items},
                 workflows={item[0]: item[2] for item in items},
@@ -222,7 +226,7 @@ class StoreProgress:
         return self._plans[batch_id]
 
     def forget_plan(self, batch_id: str) -> None:
-        """Drop the plan of a batch: an adjudicator's batch changes."""
+        """Drop the plan of a batch: an adjudicator's batch changes, and people are assigned."""
         self._plans.pop(batch_id, None)
 
     def check_reviewer(self, cursor: duckdb.DuckDBPyConnection, reviewer_id: str) -> None:
@@ -300,6 +304,8 @@ def check_admitted(
     """Require a batch served to this reviewer, and a certificate to label; under the write lock."""
     if plan.served_to not in (None, seat.reviewer_id):
         raise NotAllowedError(f"batch {seat.batch_id!r} is served to another reviewer only")
+    if plan.people and seat.reviewer_id not in plan.people:
+        raise NotAllowedError(f"batch {seat.batch_id!r} is assigned to others; open another batch")
     # Practice and examinations are how a certificate is earned.
     if not to_label or plan.purpose in ("practice", "exam"):
         return

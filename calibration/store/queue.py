@@ -115,7 +115,7 @@ def _key(*parts: str) -> bytes:
 
 
 # No item is a trace that its reviewer knows or will be given anyway.
-_OPEN_TO = """
+OPEN_TO = """
   SELECT i.trace_id FROM batch_item i JOIN batch b USING (batch_id)
   LEFT JOIN (
     SELECT batch_id, trace_id, count(*) AS labels, bool_or(reviewer_id = $reviewer) AS mine
@@ -160,7 +160,7 @@ AND c.trace_id NOT IN (
   UNION ALL SELECT trace_id FROM inserted WHERE reviewer_id = $reviewer
   UNION ALL {_JUDGED_BY}
 )
-AND c.trace_id NOT IN ({_OPEN_TO})
+AND c.trace_id NOT IN ({OPEN_TO})
 """
 
 _REPEAT = f"""
@@ -175,7 +175,7 @@ AND l.trace_id NOT IN (
   UNION ALL SELECT trace_id FROM inserted WHERE reviewer_id = $reviewer
   UNION ALL {_JUDGED_BY}
 )
-AND l.trace_id NOT IN ({_OPEN_TO})
+AND l.trace_id NOT IN ({OPEN_TO})
 QUALIFY row_number() OVER (PARTITION BY l.trace_id ORDER BY l.seq DESC) = 1
 """
 

@@ -29,6 +29,7 @@ from calibration.store.database import (
 )
 from calibration.store.people import (
     ADMIN,
+    LEAD,
     REVIEWER,
     StorePart,
     open_to,
@@ -39,7 +40,7 @@ from calibration.store.people import (
 SHORTEST_PASSPHRASE, LONGEST_PASSPHRASE = 12, 200
 FEWEST_CHARACTERS = 5
 LEGIBLE = "abcdefghjkmnpqrstuvwxyz23456789"
-OPEN, PASSPHRASE = IDENTITIES = ("open", "passphrase")
+OPEN, PASSPHRASE, OIDC = IDENTITIES = ("open", "passphrase", "oidc")
 
 # Nobody becomes the first admin from elsewhere.
 FIRST_FROM = "127.0.0.1"
@@ -240,15 +241,37 @@ DEFAULT = PASSPHRASE
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A person, whether they have a passphrase, and their last sign-in (UTC)."""
+    """A person, how they may sign in, and their last sign-in (UTC).
+
+    `link` is who they are at the identity provider: an email address or a subject.
+    """
 
     person: Reviewer
     has_passphrase: bool
     last_sign_in: datetime | None
+    link: str | None = None
+    has_used_link: bool = False
 
 
-def _identities(cursor: Cursor) -> str:
+def identities_in(cursor: Cursor) -> str:
+    """Return how people identify themselves."""
     return setting(cursor, "identities") or DEFAULT
+
+
+# The link of every person to the identity provider.
+LINKS = (
+    "WITH link AS (SELECT * FROM provider_link QUALIFY row_number() OVER "
+    "(PARTITION BY reviewer_id ORDER BY seq DESC) = 1)"
+)
+
+
+def _linked(cursor: Cursor) -> tuple[int, list[str]]:
+    """Return the number of people who are linked to the provider, and the admins among them."""
+    found = cursor.execute(
+        f"{LINKS} SELECT r.reviewer_id, r.role FROM link JOIN reviewer r USING (reviewer_id) "
+        "WHERE email IS NOT NULL OR subject IS NOT NULL"
+    ).fetchall()
+    return len(found), [who for who, role in found if role == "admin"]
 
 
 def _credentials(cursor: Cursor) -> tuple[int, list[str]]:
@@ -268,26 +291,29 @@ def _put_hash(cursor: Cursor, reviewer_id: str, hash: str) -> None:
     end_sessions_of(cursor, reviewer_id)
 
 
-def _keep_an_admin(cursor: Cursor, reviewer_id: str) -> None:
-    n, admins = _credentials(cursor)
+def keep_an_admin(cursor: Cursor, reviewer_id: str) -> None:
+    """Refuse to lose the only admin who can sign in."""
+    by_provider = identities_in(cursor) == OIDC
+    n, admins = (_linked if by_provider else _credentials)(cursor)
     if not n:
         found = cursor.execute("SELECT reviewer_id FROM reviewer WHERE role = 'admin'").fetchall()
         admins = [who for (who,) in found]
     if admins == [reviewer_id]:
         raise NotAllowedError(
             f"{reviewer_id} is the only admin; make somebody else an admin first"
-            + (", with a passphrase" if n else "")
+            + (f", with {'a link' if by_provider else 'a passphrase'}" if n else "")
         )
 
 
-def _person(cursor: Cursor, reviewer_id: str) -> Reviewer:
+def person_in(cursor: Cursor, reviewer_id: str) -> Reviewer:
+    """Return a person within a transaction."""
     found = rows(
         cursor,
         "SELECT reviewer_id, name, role, simulated FROM reviewer WHERE reviewer_id = ?",
         [reviewer_id],
     )
     if not found:
-        raise InputError(f"there is nobody called {reviewer_id!r}; `asr reviewer NAME` adds people")
+        raise InputError(f"there is nobody called {reviewer_id!r}; `asr people add NAME` adds them")
     return Reviewer(**found[0])
 
 
@@ -306,39 +332,64 @@ class SignInStore(StorePart):
 
     @open_to(REVIEWER)
     def identities(self) -> str:
-        """Return how people identify themselves: `open` or `passphrase`."""
+        """Return how people identify themselves: `open`, `passphrase` or `oidc`."""
         with self._db.read() as cursor:
-            return _identities(cursor)
+            return identities_in(cursor)
 
     @open_to(ADMIN)
-    def set_identities(self, wanted: str) -> None:
-        """Set how people identify themselves."""
+    def set_identities(self, wanted: str, admins_by_claim: bool | None = None) -> None:
+        """Set how people identify themselves; every session ends.
+
+        `admins_by_claim` is whether a claim of the identity provider makes admins; None if no
+        claim decides on roles.
+        """
         if wanted not in IDENTITIES:
-            raise InputError(f"identities must be open or passphrase, got {wanted!r}")
+            raise InputError(f"identities must be one of {', '.join(IDENTITIES)}, got {wanted!r}")
         with self._db.write() as cursor:
-            n, admins = _credentials(cursor)
+            (n, admins), (linked, linked_admins) = _credentials(cursor), _linked(cursor)
             if wanted == OPEN and n:
                 raise InputError(
                     f"{n} of this store's people sign in with a passphrase: open identities would "
                     "let anybody be any of them; take a store of its own for a demo"
                 )
+            if wanted == OPEN and linked:
+                raise InputError(
+                    f"{linked} of this store's people sign in with an identity provider: open "
+                    "identities would let anybody be any of them; take a store of its own for a "
+                    "demo"
+                )
             if wanted == PASSPHRASE and n and not admins:
                 raise InputError(
-                    "no admin has a passphrase yet; `asr passphrase NAME` gives them one"
+                    "no admin has a passphrase yet; `asr people passphrase NAME` gives them one"
                 )
+            if wanted == OIDC and admins_by_claim is None and not linked_admins:
+                raise InputError(
+                    "no admin could sign in by the identity provider: link one with `asr "
+                    "people add NAME --role admin --email ADDRESS`, or let a claim decide on roles "
+                    "(ASR_OIDC_ROLE_CLAIM and ASR_OIDC_ADMINS)"
+                )
+            if wanted == OIDC and admins_by_claim is False:
+                raise InputError(
+                    "the claim in ASR_OIDC_ROLE_CLAIM decides on roles and makes nobody an admin: "
+                    "set ASR_OIDC_ADMINS"
+                )
+            if identities_in(cursor) != wanted:
+                # Nobody stays in by a way that is closed.
+                cursor.execute("DELETE FROM session")
             put_setting(cursor, "identities", wanted, by=self._by())
 
     @open_to(ADMIN)
     def sign_in_is_configured(self) -> bool:
         """Return whether the store may be served beyond this machine."""
         with self._db.read() as cursor:
-            return _identities(cursor) == PASSPHRASE and bool(_credentials(cursor)[1])
+            now = identities_in(cursor)
+            return now == OIDC or (now == PASSPHRASE and bool(_credentials(cursor)[1]))
 
     @open_to(ADMIN)
     def wants_first_admin(self) -> bool:
         """Return whether sign-in is required and nobody can sign in yet."""
         with self._db.read() as cursor:
-            return _identities(cursor) == PASSPHRASE and not _credentials(cursor)[0]
+            return identities_in(cursor) == PASSPHRASE and not _credentials(cursor)[0]
 
     @open_to(ADMIN)
     def make_first_admin(self, name: str, passphrase: str) -> str:
@@ -348,7 +399,7 @@ class SignInStore(StorePart):
         hash = self.hashes.of(passphrase)
         with self._db.write() as cursor:
             # Of two simultaneous requests one is first.
-            if _identities(cursor) != PASSPHRASE or _credentials(cursor)[0]:
+            if identities_in(cursor) != PASSPHRASE or _credentials(cursor)[0]:
                 raise NotAllowedError("somebody else has just become the first admin; ask them")
             person = put_reviewer(cursor, name, role="admin", simulated=False)
             cursor.execute("UPDATE reviewer SET role = 'admin' WHERE reviewer_id = ?",
@@ -365,15 +416,29 @@ class SignInStore(StorePart):
         with self._db.read() as cursor:
             found = rows(
                 cursor,
-                "SELECT r.reviewer_id, r.name, r.role, r.simulated, c.hash IS NOT NULL AS known, "
+                f"{LINKS} SELECT r.reviewer_id, r.name, r.role, r.simulated, "
+                "c.hash IS NOT NULL AS has_passphrase, "
                 "(SELECT max(created_at) FROM sign_in s "
-                " WHERE s.succeeded AND s.reviewer_id = r.reviewer_id) AS seen "
+                " WHERE s.succeeded AND s.reviewer_id = r.reviewer_id) AS last_sign_in, "
+                "coalesce(l.email, l.subject) AS link, l.issuer IS NOT NULL AS has_used_link "
                 "FROM reviewer r LEFT JOIN credential c USING (reviewer_id) "
-                "WHERE NOT r.simulated ORDER BY lower(r.name), r.reviewer_id",
+                "LEFT JOIN link l USING (reviewer_id) WHERE NOT r.simulated "
+                "ORDER BY lower(r.name), r.reviewer_id",
             )
+        of_access = ("has_passphrase", "last_sign_in", "link", "has_used_link")
         return [
-            Access(has_passphrase=r.pop("known"), last_sign_in=r.pop("seen"), person=Reviewer(**r))
-            for r in found
+            Access(**{name: r.pop(name) for name in of_access}, person=Reviewer(**r)) for r in found
+        ]
+
+    @open_to(LEAD)
+    def without_sign_in(self) -> list[Reviewer]:
+        """Return the real people who have never had a way to sign in, where people sign in."""
+        how = self.identities()
+        return [
+            one.person
+            for one in ([] if how == OPEN else self._unbound().access())
+            if one.last_sign_in is None
+            and (one.link is None if how == OIDC else not one.has_passphrase)
         ]
 
     @open_to(ADMIN)
@@ -386,7 +451,7 @@ class SignInStore(StorePart):
         """Set a person's passphrase by its hash; their sessions end."""
         check_hash(hash)
         with self._db.write() as cursor:
-            _person(cursor, reviewer_id)
+            person_in(cursor, reviewer_id)
             _put_hash(cursor, reviewer_id, hash)
             record_audit(cursor, "passphrase", reviewer_id=reviewer_id, by=self._by())
 
@@ -404,7 +469,8 @@ class SignInStore(StorePart):
     def take_passphrase(self, reviewer_id: str) -> None:
         """Remove a person's passphrase; their labels stay."""
         with self._db.write() as cursor:
-            _keep_an_admin(cursor, reviewer_id)
+            if identities_in(cursor) != OIDC:
+                keep_an_admin(cursor, reviewer_id)
             cursor.execute("DELETE FROM credential WHERE reviewer_id = ?", [reviewer_id])
             end_sessions_of(cursor, reviewer_id)
             record_audit(cursor, "passphrase taken", reviewer_id=reviewer_id, by=self._by())
@@ -415,11 +481,11 @@ class SignInStore(StorePart):
         if role not in ROLES:
             raise InputError(f"role must be one of {', '.join(ROLES)}, got {role!r}")
         with self._db.write() as cursor:
-            before = _person(cursor, reviewer_id)
+            before = person_in(cursor, reviewer_id)
             if before.role == role:
                 return before
             if before.role == "admin":
-                _keep_an_admin(cursor, reviewer_id)
+                keep_an_admin(cursor, reviewer_id)
             cursor.execute(
                 "UPDATE reviewer SET role = ? WHERE reviewer_id = ?", [role, reviewer_id]
             )
@@ -431,7 +497,7 @@ class SignInStore(StorePart):
                 after=role,
                 by=self._by(),
             )
-            return _person(cursor, reviewer_id)
+            return person_in(cursor, reviewer_id)
 
     @open_to(ADMIN)
     def verify_sign_in(self, name: str, passphrase: str, address: str) -> str:
@@ -439,6 +505,8 @@ class SignInStore(StorePart):
         # Neither the message nor the time taken shows whether the name exists.
         reviewer_id, where, now = reviewer_id_of(name), address_key(address), utc_now()
         with self._db.write() as cursor:
+            if identities_in(cursor) == OIDC:
+                raise SignInError("People sign in with their identity provider here.")
             found = rows(cursor, "SELECT hash FROM credential WHERE reviewer_id = ?", [reviewer_id])
             key = name_key(reviewer_id, known=bool(found))
             wait_s = seconds_to_wait(cursor, key, where, now)

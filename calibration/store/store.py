@@ -42,8 +42,10 @@ from calibration.store.files import private_folder, put_in_place, sync_file
 from calibration.store.labels import LabelStore
 from calibration.store.leases import LeaseStore
 from calibration.store.people import ADMIN, PeopleStore, StorePart, open_to
+from calibration.store.provider_links import ProviderStore
 from calibration.store.queue import QueueStore
 from calibration.store.sign_in import SignInStore
+from calibration.store.trace_record import TraceRecordStore
 from calibration.store.trace_search import TraceSearch
 from calibration.store.traces import ImportResult, write_index
 from calibration.taxonomy import Taxonomy, default_taxonomy
@@ -63,8 +65,9 @@ EVERY, SNAPSHOT_EVERY = 1.0, 5.0
 # of traces only the index: their text lies in the parts already.
 HANDED_OVER = (
     "set_taxonomy", "set_workflow", "add_reviewer", "store_hash", "set_identities", "set_role",
-    "ingest_written", "add_batch", "import_labels", "set_certificate_demand", "add_verdicts",
-    "write_backup",
+    "link", "unlink",
+    "ingest_written", "add_batch", "rename_batch", "assign_batch", "import_labels",
+    "set_certificate_demand", "add_verdicts", "write_backup",
 )  # fmt: skip
 
 _convert = make_converter()
@@ -309,8 +312,10 @@ class Store(
     LabelStore,
     LeaseStore,
     PeopleStore,
+    ProviderStore,
     QueueStore,
     SignInStore,
+    TraceRecordStore,
     TraceSearch,
 ):
     """Traces, labels and verdicts of one team, in one DuckDB file.

@@ -1,9 +1,10 @@
-"""Search traces by filters, facets and saved queries."""
+"""Search traces: filters and the line they are written in, facets, and saved views."""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import pandas as pd
@@ -11,7 +12,7 @@ from cattrs.errors import BaseValidationError
 from cattrs.preconf.json import make_converter
 
 from calibration.errors import InputError, StoreError
-from calibration.records import NO_VERDICT, REFERENCE_SOURCE, SOURCE_JUDGE
+from calibration.records import NO_VERDICT, REFERENCE_SOURCE, SOURCE_JUDGE, YEARS
 from calibration.store.batches import NO_COMPANION
 from calibration.store.database import Cursor, Database, utc_now
 from calibration.store.people import LEAD, StorePart, open_to
@@ -62,7 +63,7 @@ class TraceFilter:
     workflows: tuple[str, ...] = ()
     statuses: tuple[str, ...] = ()
     task_key: str | None = None
-    text: str | None = None  # in the task, in any case; or the id of the trace or of its source
+    text: str | None = None  # words, "phrases": all in the task or beginning an id, in any case
     tool: str | None = None
     tool_ended: Literal["ok", "error"] | None = None
     started_from: datetime | None = None  # UTC
@@ -105,6 +106,192 @@ class TraceFilter:
             return _convert.structure(dict(plain), cls)
         except (BaseValidationError, ValueError) as error:
             raise StoreError(f"these filters are of another version: {plain!r:.200}") from error
+
+
+# What a search may name: the field of the filter. Fields of several values are named in FOR_ANY.
+KEYS = {
+    "workflow": "workflows", "task": "task_key", "status": "statuses", "tool": "tool",
+    "error": "tool_ended", "class": "classes", "tag": "tags", "judge": "judge",
+    "verdict": "verdicts", "model": "models", "batch": "batch_id", "from": "started_from",
+    "to": "started_before",
+}  # fmt: skip
+FOR_ANY = ("workflows", "statuses", "classes", "tags", "verdicts", "models")
+ENDED = {"yes": "error", "no": "ok"}
+MAX_SEARCH = 2_000
+
+_QUOTED = r'"((?:[^"\\]|\\.)*)"'
+_TERM = re.compile(rf'(?:([^\s":]+):(?:{_QUOTED}|([^\s"]*))|{_QUOTED}|([^\s":]+))(?!\S)')
+_WORD = re.compile(rf"{_QUOTED}|(\S+)")
+
+
+def parse_search(line: str, taxonomy: Taxonomy) -> TraceFilter:
+    """Return the filter that a search line means.
+
+    A line has terms ``key:value`` and free words. Repeated workflow, status, class, tag, verdict
+    and model mean any of them; other keys come once. ``error:yes`` is a call (of `tool`) that
+    failed, ``error:no`` none; ``from`` and ``to`` are days or times in UTC, a day of ``to``
+    included. Free words are in the task or begin an id. Values with blanks or colons, and
+    phrases, are in double quotes. Raises InputError with the place of what cannot be read.
+
+    Examples
+    --------
+    >>> from calibration.taxonomy import default_taxonomy
+    >>> found = parse_search('tool:refund error:yes "two nights"', default_taxonomy())
+    >>> found.to_dict()
+    {'text': '"two nights"', 'tool': 'refund', 'tool_ended': 'error'}
+    """
+    if len(line) > MAX_SEARCH:
+        raise InputError(f"a search has at most {MAX_SEARCH:,} characters, got {len(line):,}")
+    fields: dict[str, Any] = {}
+    words: list[str] = []
+    for key, value, place in _terms(line):
+        if key is None:
+            words.append(_quoted(value))
+            continue
+        name = KEYS[key]
+        try:
+            read = _value(key, value, taxonomy)
+        except ValueError as error:
+            raise InputError(f"{key}:{value} at character {place}: {error}") from None
+        if name in FOR_ANY:
+            fields[name] = tuple(dict.fromkeys((*fields.get(name, ()), read)))
+        elif name in fields:
+            raise InputError(f"{key}: is there twice, again at character {place}; it comes once")
+        else:
+            fields[name] = read
+    if fields.get("verdicts") and "judge" not in fields:
+        raise InputError("verdict: needs the judge as well, for example judge:NAME")
+    return TraceFilter(text=" ".join(dict.fromkeys(words)) or None, **fields)
+
+
+def _terms(line: str) -> Iterator[tuple[str | None, str, int]]:
+    """Yield key, value and place (from 1) of each term."""
+    at = 0
+    while True:
+        at += len(line[at:]) - len(line[at:].lstrip())
+        if at == len(line):
+            return
+        found = _TERM.match(line, at)
+        if found is None:
+            quotes = line.count('"', at) % 2
+            trouble = (
+                "a quotation mark without its partner" if quotes
+                else "a quotation mark within a word; put the word in double quotes"
+            )  # fmt: skip
+            raise InputError(f"{line[at:].split()[0]:.80} at character {at + 1}: {trouble}")
+        key, *given = found.groups()
+        value = next(v for v in given if v is not None)
+        if value is given[0] or value is given[2]:
+            value = re.sub(r"\\(.)", r"\1", value)
+        if key is not None and key.lower() not in KEYS:
+            raise InputError(
+                f"{key:.80}: at character {at + 1} is no key; keys are {', '.join(KEYS)}. "
+                "Put a word with a colon in double quotes"
+            )
+        if not value:
+            missing = "an empty phrase" if key is None else f"{key.lower()}: without a value"
+            raise InputError(f"{missing} at character {at + 1}")
+        yield None if key is None else key.lower(), value, at + 1
+        at = found.end()
+
+
+def _value(key: str, value: str, taxonomy: Taxonomy) -> Any:
+    """Return the value of a key; ValueError says what it may be."""
+    if key == "error":
+        if value.lower() not in ENDED:
+            raise ValueError("write error:yes or error:no")
+        return ENDED[value.lower()]
+    if key in ("from", "to"):
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            raise ValueError(f"write a day like {key}:2026-07-31") from None
+        if moment.tzinfo is not None:
+            raise ValueError("times are in UTC, without a zone")
+        if moment.year not in YEARS:
+            raise ValueError(f"the year is not between {YEARS[0]} and {YEARS[-1]}")
+        return moment + timedelta(days=key == "to" and len(value) == len("2026-07-31"))
+    if key in ("class", "verdict"):
+        more = (DISPUTED, UNLABELLED) if key == "class" else (NO_VERDICT,)
+        names = {name: name for name in (*taxonomy.names, *more)}
+        names |= {of.title.lower(): of.name for of in taxonomy.classes}
+        if value.lower() not in names:
+            raise ValueError(f"it is one of {', '.join((*taxonomy.names, *more))}")
+        return names[value.lower()]
+    return value
+
+
+def search_terms(chosen: TraceFilter) -> tuple[str, ...]:
+    """Return the terms of the search line that means a filter.
+
+    Examples
+    --------
+    >>> search_terms(TraceFilter(workflows=("a b", "c"), tool_ended="ok", text="x y"))
+    ('workflow:"a b"', 'workflow:c', 'error:no', 'x', 'y')
+    """
+    terms = []
+    for key, name in KEYS.items():
+        given = getattr(chosen, name)
+        for value in given if name in FOR_ANY else [given]:
+            if value is not None:
+                terms.append(f"{key}:{_quoted(_written(key, value), also='')}")
+    return (*terms, *(_quoted(word) for word in _words(chosen.text or "")))
+
+
+def _written(key: str, value: Any) -> str:
+    if key == "error":
+        return next(word for word, ended in ENDED.items() if ended == value)
+    if not isinstance(value, datetime):
+        return str(value)
+    if (value.hour, value.minute, value.second, value.microsecond) != (0, 0, 0, 0):
+        return value.isoformat()
+    return f"{value - timedelta(days=key == 'to'):%Y-%m-%d}"
+
+
+def _quoted(value: str, also: str = ":") -> str:
+    """Return a value in quotes where it needs them; a free word with a colon would be a key."""
+    if re.fullmatch(rf'[^\s"{also}]+', value):
+        return value
+    return '"' + re.sub(r'(["\\])', r"\\\1", value) + '"'
+
+
+def _words(text: str) -> list[str]:
+    """Return the words and phrases of a text."""
+    found = [m[2] or re.sub(r"\\(.)", r"\1", m[1] or "") for m in _WORD.finditer(text)]
+    return [word for word in found if word]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedView:
+    """A search with the order and the columns that it is shown in."""
+
+    chosen: TraceFilter
+    sort: str = "imported"
+    descending: bool = False
+    columns: tuple[str, ...] = ()  # names on the page; empty: those of the page at first
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the filters, and `shown` where that is not as usual."""
+        shown = {"sort": self.sort, "descending": self.descending, "columns": list(self.columns)}
+        usual = self == SavedView(chosen=self.chosen)
+        return self.chosen.to_dict() | ({} if usual else {"shown": shown})
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> "SavedView":
+        """Return the view from the result of `to_dict`."""
+        filters = dict(plain)
+        shown = filters.pop("shown", {})
+        try:
+            return _convert.structure(
+                shown | {"chosen": TraceFilter.from_dict(filters).to_dict()}, cls
+            )
+        except (BaseValidationError, TypeError, ValueError) as error:
+            raise StoreError(f"this view is of another version: {plain!r:.200}") from error
+
+    def check(self, taxonomy: Taxonomy) -> None:
+        """Raise InputError for what the taxonomy or the list of traces does not have."""
+        self.chosen.check(taxonomy)
+        _check_sort(self.sort)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,17 +405,22 @@ def _with_tool(query: _Query, chosen: TraceFilter) -> None:
 
 
 def _with_text(db: Database, cursor: Cursor, query: _Query, text: str) -> None:
-    """Search the tasks in the parts; an older part may hold a task that was replaced."""
-    parts = _part_files(db, cursor)
-    if not parts:
+    """Search the task and the beginning of the ids; an older part may hold a replaced task."""
+    parts, words = _part_files(db, cursor), _words(text)
+    if not parts or not words:
         return
+    # Anywhere in an id a short number would be found by chance.
+    each = (
+        "(contains(task, lower(?)) OR starts_with(id, lower(?)) OR starts_with(source, lower(?)))"
+    )
     query.where(
-        "(? IN (t.trace_id, t.source_id) OR (t.trace_id, t.part) IN "
-        "(SELECT trace_id, parse_filename(filename) "
-        "FROM read_parquet(?, filename = true) WHERE contains(lower(task), lower(?))))",
-        text.strip(),
+        "(t.trace_id, t.part) IN (SELECT trace_id, part FROM ("
+        "SELECT s.trace_id, s.part, lower(p.task) AS task, lower(s.trace_id) AS id, "
+        "lower(s.source_id) AS source FROM read_parquet(?, filename = true) p "
+        "JOIN trace s ON s.trace_id = p.trace_id AND s.part = parse_filename(p.filename)"
+        f") WHERE {' AND '.join([each] * len(words))})",
         parts,
-        text,
+        *(word for word in words for _ in range(3)),
     )
 
 
@@ -243,7 +435,8 @@ def _with_details(db: Database, cursor: Cursor, order: str) -> pd.DataFrame:
     files = [str(parts_directory(db.path) / row[0]) for row in names]
     if files:
         tasks = (
-            f"SELECT trace_id, parse_filename(filename) AS part, left(task, {TASK_CHARS}) AS task "
+            f"SELECT trace_id, parse_filename(filename) AS part, left(task, {TASK_CHARS}) "
+            f"|| if(length(task) > {TASK_CHARS}, '…', '') AS task "
             "FROM read_parquet(?, filename = true) SEMI JOIN listed USING (trace_id)"
         )
     else:
@@ -260,6 +453,11 @@ def _with_details(db: Database, cursor: Cursor, order: str) -> pd.DataFrame:
     ).df()
 
 
+def _check_sort(sort: str) -> None:
+    if sort not in SORTED_BY:
+        raise InputError(f"sort must be one of {', '.join(SORTED_BY)}, got {sort!r:.80}")
+
+
 def _append(db: Database, name: str, filters: Mapping[str, object] | None) -> None:
     with db.write() as cursor:
         cursor.execute(
@@ -269,7 +467,7 @@ def _append(db: Database, name: str, filters: Mapping[str, object] | None) -> No
 
 
 class TraceSearch(StorePart):
-    """Traces by filters, and saved queries."""
+    """Traces by filters, and saved views."""
 
     @open_to(LEAD)
     def trace_facets(self) -> TraceFacets:
@@ -331,8 +529,7 @@ class TraceSearch(StorePart):
         offset: int = 0,
     ) -> pd.DataFrame:
         """Return the traces that a filter finds; classes, verdicts, models, costs for leads."""
-        if sort not in SORTED_BY:
-            raise InputError(f"sort must be one of {', '.join(SORTED_BY)}, got {sort!r:.80}")
+        _check_sort(sort)
         hidden = ""
         if for_leads:
             hidden = (
@@ -356,38 +553,37 @@ class TraceSearch(StorePart):
                 cursor.execute("DROP TABLE listed")
 
     @open_to(LEAD)
-    def saved_queries(self) -> dict[str, TraceFilter]:
-        """Return the saved filters by name, sorted, without those of another version."""
+    def saved_views(self) -> dict[str, SavedView]:
+        """Return the saved views by name, sorted, without those of another version."""
         with self._db.read() as cursor:
             found = cursor.execute(
                 "SELECT name, filters FROM saved_query "
                 "QUALIFY row_number() OVER (PARTITION BY name ORDER BY seq DESC) = 1 ORDER BY name"
             ).fetchall()
-        queries, taxonomy = {}, self._rules()
+        views, taxonomy = {}, self._rules()
         for name, text in found:
             if text is not None:
                 try:
-                    kept = TraceFilter.from_dict(json.loads(text))
+                    kept = SavedView.from_dict(json.loads(text))
                     kept.check(taxonomy)
                 except (StoreError, InputError):
                     continue
-                queries[name] = kept
-        return queries
+                views[name] = kept
+        return views
 
     @open_to(LEAD)
-    def save_query(self, name: str, chosen: TraceFilter) -> str:
-        """Save filters under a name, replacing earlier ones; return the name as stored."""
-        chosen.check(self._rules())
+    def save_view(self, name: str, view: SavedView) -> str:
+        """Save a view under a name, replacing earlier ones; return the name as stored."""
+        view.check(self._rules())
         name = " ".join(name.split())
         if not any(map(str.isalnum, name)) or len(name) > MAX_NAME:
             raise InputError(
-                f"the name of a query must have 1 to {MAX_NAME} letters or digits, "
-                f"got {name!r:.100}"
+                f"the name of a view must have 1 to {MAX_NAME} letters or digits, got {name!r:.100}"
             )
-        _append(self._db, name, chosen.to_dict())
+        _append(self._db, name, view.to_dict())
         return name
 
     @open_to(LEAD)
-    def forget_query(self, name: str) -> None:
-        """Remove a saved query from the list; it stays on record."""
+    def forget_view(self, name: str) -> None:
+        """Remove a saved view from the list; it stays on record."""
         _append(self._db, name, None)

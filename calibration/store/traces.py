@@ -25,6 +25,7 @@ from calibration.records import (
     GRADES,
     NO_VERDICT,
     REFERENCE_SOURCE,
+    SIMULATED_USERS,
     SOURCE_JUDGE,
     Attachment,
     SetAside,
@@ -126,8 +127,8 @@ def _unreadable(part: Path) -> StoreError:
     )
 
 
-def read_part(part: Path, ids: Iterable[str]) -> dict[str, str]:
-    """Return what reviewers may see of these traces, as JSON text by id."""
+def read_part(part: Path, ids: Iterable[str], column: str = "review") -> dict[str, str]:
+    """Return what reviewers may see of these traces, as JSON text by id; or what is hidden."""
     # Only row groups that may hold them are read: every label asks for a trace or two.
     wanted = set(ids)
     found: dict[str, str] = {}
@@ -137,12 +138,10 @@ def read_part(part: Path, ids: Iterable[str]) -> dict[str, str]:
         groups = {max(0, bisect_right(firsts, i) - 1) for i in wanted} if firsts else None
         with pq.ParquetFile(part, metadata=foot, page_checksum_verification=True) as file:
             for group in range(foot.num_row_groups) if groups is None else sorted(groups):
-                table = file.read_row_group(
-                    group, columns=["trace_id", "review"], use_threads=False
-                )
+                table = file.read_row_group(group, columns=["trace_id", column], use_threads=False)
                 for row, trace_id in enumerate(table["trace_id"].to_pylist()):
                     if trace_id in wanted:
-                        found[trace_id] = table["review"][row].as_py()
+                        found[trace_id] = table[column][row].as_py()
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise _unreadable(part) from error
     if missing := wanted - found.keys():
@@ -586,6 +585,7 @@ def _review(head: dict[str, Any], body: dict[str, Any]) -> TraceForReview:
         status=head["status"],
         agent=head["agent_tag"],
         latency_s=head["latency_s"],
+        simulated_user=head["source"] in SIMULATED_USERS,
         prompt=body["prompt"],
         inputs=tuple(Attachment(**item) for item in body["inputs"]),
         sub_goals=tuple(SubGoal(**item) for item in body["sub_goals"]),
@@ -753,7 +753,7 @@ class TraceStore(StorePart):
         with self._db.read() as cursor:
             heads = rows(
                 cursor,
-                "SELECT trace_id, workflow, status, agent_tag, latency_s, part FROM trace "
+                "SELECT trace_id, source, workflow, status, agent_tag, latency_s, part FROM trace "
                 "WHERE list_contains(?, trace_id)",
                 [list(trace_ids)],
             )
@@ -821,6 +821,13 @@ class TraceStore(StorePart):
         loop = found["trace_id"].isin(looped).astype("float64")
         found["loop"] = loop.where(found["tool_calls"].notna())
         return found[["trace_id", "tool_calls", "tool_errors", "loop", "escalated", "feedback"]]
+
+    @open_to(REVIEWER)
+    def store_id(self) -> str:
+        """Return the id that a store shares with its backups only."""
+        with self._db.read() as cursor:
+            (found,) = cursor.execute("SELECT store_id FROM store_state").fetchone() or ("",)
+        return str(found)
 
     @open_to(REVIEWER)
     def is_simulated(self) -> bool:

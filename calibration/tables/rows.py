@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calibration.errors import InputError
+from calibration.files import open_file
 from calibration.records import Evidence
 from calibration.trace_formats.base import MAX_TRACE_BYTES
 from calibration.trace_formats.fields import (
@@ -29,11 +31,14 @@ from calibration.trace_formats.fields import (
     whole,
     wrong,
 )
-from calibration.trace_formats.json_scanner import decode_text
-from calibration.trace_formats.own_files import delimiter_of
+from calibration.trace_formats.json_scanner import decode_line, numbered_lines
+from calibration.trace_formats.own_files import delimiter_of, first_line
 
 Row = dict[str, Any]
 MAX_QUOTES = 20
+MAX_TABLE_BYTES = 500_000_000
+MAX_ROWS = 5_000_000
+BATCH = 1_000  # rows of Parquet that are held at a time
 YES, NO = ("true", "yes", "1"), ("", "false", "no", "0")
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _GUARDED = re.compile(r"'+[=+\-@\t\r]")
@@ -42,21 +47,20 @@ _GUARDED = re.compile(r"'+[=+\-@\t\r]")
 def read_rows(path: Path, *, required: Sequence[str] = ()) -> Iterator[tuple[int, Row]]:
     """Yield line number and row of a CSV or JSONL file that has the required fields.
 
-    InputError with file, line and field if the file cannot be read or a row lacks a field.
+    InputError with file, line and field if the file cannot be read, is larger than 500 MB, or a row
+    lacks a field.
     """
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not UTF-8 (byte {error.start})") from error
-    if not text.strip():
+    open_file(path, most=MAX_TABLE_BYTES, hint="; split it or leave columns out").close()
+    first = first_line(path)
+    if first == b"":
         raise InputError(f"{path}: the file is empty; it needs the fields {', '.join(required)}")
-    is_json = text.lstrip()[:1] == "{"
-    for line, row in _json_rows(path, text) if is_json else _csv_rows(path, text, required):
+    is_json = first is None or first.startswith(b"{")
+    for line, row in _json_rows(path) if is_json else _csv_rows(path, first or b"", required):
         for name in required:
             if row.get(name) is None or not str(row[name]).strip():
                 raise InputError(f"{path}, line {line}: field {name!r} is missing")
+        if line > MAX_ROWS:
+            raise InputError(f"{path}: has more than {MAX_ROWS:,} lines; split it")
         yield line, row
 
 
@@ -92,12 +96,35 @@ def place_of(source: Path | pd.DataFrame) -> str:
 
 
 def _parquet_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
+    with _parquet_of(path) as file:
+        names = file.schema_arrow.names
+        size = sum(file.metadata.row_group(k).total_byte_size for k in range(file.num_row_groups))
+        if size > MAX_TABLE_BYTES or file.metadata.num_rows > MAX_ROWS:
+            raise InputError(
+                f"{path}: holds {file.metadata.num_rows:,} rows of {size:,} bytes; at most "
+                f"{MAX_ROWS:,} rows of {MAX_TABLE_BYTES:,} bytes are read"
+            )
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"{path}: column {twice!r:.80} occurs twice")
+    return names, _parquet_batches(path)
+
+
+def _parquet_batches(path: Path) -> Iterator[Row]:
+    with _parquet_of(path) as file:
+        for batch in file.iter_batches(batch_size=BATCH):
+            yield from batch.to_pylist()
+
+
+@contextmanager
+def _parquet_of(path: Path) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file, whose damage may show as late as in its last batch."""
     try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
+        with open_file(path) as stream, pq.ParquetFile(stream) as file:
+            yield file
+    # A time beyond year 9999 is a ValueError or an OverflowError.
+    except (OSError, pa.ArrowException, ValueError, OverflowError) as error:
         raise InputError(f"{path}: cannot be read as Parquet ({error!s:.200})") from error
-    rows = (row for batch in table.to_batches() for row in batch.to_pylist())
-    return list(table.column_names), rows
 
 
 def cell_text(value: Any) -> str:
@@ -221,33 +248,55 @@ def as_csv(columns: Sequence[str], rows: Iterable[Row]) -> str:
     return text.getvalue()
 
 
-def _csv_rows(path: Path, text: str, required: Sequence[str]) -> Iterator[tuple[int, Row]]:
+def _csv_rows(path: Path, first: bytes, required: Sequence[str]) -> Iterator[tuple[int, Row]]:
     # The limit is global to the csv module; it is only ever raised, to what a trace may have.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_TRACE_BYTES))
-    header = text.lstrip().split("\n", 1)[0].encode()
-    delimiter = delimiter_of(header, required[0] if required else None)
+    delimiter = delimiter_of(first, required[0] if required else None)
     if delimiter is None:
+        _check_text(path, first)
         needed = f"the columns {', '.join(required)}" if required else "two columns or more"
         raise InputError(
             f"{path}, line 1: must be a header with {needed} (or the file one JSON object a line)"
         )
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     columns: list[str] = []
     line = 1
+    with TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="") as text:
+        reader = csv.reader(text, delimiter=delimiter, strict=True)
+        try:
+            for cells in reader:
+                if not columns and any(cells):
+                    columns = _columns(path, line, cells, required)
+                elif any(cells):
+                    if len(cells) != len(columns):
+                        what = f"has {len(cells)} cells, the header has {len(columns)}"
+                        raise InputError(
+                            f"{path}, line {line}: {what}; quote cells that hold commas"
+                        )
+                    # Only CSV has been in a spreadsheet, where formulas need a guard.
+                    kept = [unguard(cell.replace("\x00", "\ufffd")) for cell in cells]
+                    yield line, dict(zip(columns, kept, strict=True))
+                line = reader.line_num + 1
+        except csv.Error as error:
+            raise InputError(f"{path}, line {line}: is not CSV ({error})") from error
+        except UnicodeDecodeError as error:
+            raise _not_utf8(path) from error
+
+
+def _check_text(path: Path, raw: bytes) -> None:
     try:
-        for cells in reader:
-            if not columns and any(cells):
-                columns = _columns(path, line, cells, required)
-            elif any(cells):
-                if len(cells) != len(columns):
-                    what = f"has {len(cells)} cells, the header has {len(columns)}"
-                    raise InputError(f"{path}, line {line}: {what}; quote cells that hold commas")
-                # Only CSV has been in a spreadsheet, where formulas need a guard.
-                kept = [unguard(cell.replace("\x00", "\ufffd")) for cell in cells]
-                yield line, dict(zip(columns, kept, strict=True))
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError(f"{path}, line {line}: is not CSV ({error})") from error
+        raw.decode()
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path) from error
+
+
+def _not_utf8(path: Path) -> InputError:
+    """Return the error of the first line that is not UTF-8; text is decoded ahead of the rows."""
+    for line, raw in numbered_lines(path):
+        try:
+            (raw or b"").decode()
+        except UnicodeDecodeError as error:
+            return InputError(f"{path}, line {line}: is not UTF-8 (byte {error.start + 1})")
+    return InputError(f"{path}: is not UTF-8")
 
 
 def _columns(path: Path, line: int, cells: list[str], required: Sequence[str]) -> list[str]:
@@ -261,11 +310,13 @@ def _columns(path: Path, line: int, cells: list[str], required: Sequence[str]) -
     return columns
 
 
-def _json_rows(path: Path, text: str) -> Iterator[tuple[int, Row]]:
-    for line, content in enumerate(text.split("\n"), 1):
+def _json_rows(path: Path) -> Iterator[tuple[int, Row]]:
+    for line, content in numbered_lines(path):
+        if content is None:
+            raise InputError(f"{path}, line {line}: is longer than {MAX_TRACE_BYTES:,} bytes")
         if content.strip():
             try:
-                row = decode_text(content)
+                row = decode_line(content)
             except FieldError as error:
                 raise InputError(f"{path}, line {line}: {error}") from error
             if not isinstance(row, dict):

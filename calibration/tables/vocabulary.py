@@ -14,6 +14,7 @@ from calibration.trace_formats.fields import FieldError
 
 SPLIT = "split"
 NO_CLASS = (NO_VERDICT, SPLIT)
+MAX_CLASSES, MAX_NUMBERS = 50, 200
 Rest = Literal["no_verdict"]
 REMEDY = "; --map takes it as one of them, --rest no_verdict as no verdict"
 
@@ -157,6 +158,9 @@ def _classes(
         if vocabulary.rest is None:
             occurring |= {row.outcome for row in verdicts.rows.values()} - {"", *NO_CLASS}
             occurring -= set(vocabulary.mapped)
+        check_classes(
+            f"{labels.path}, {verdicts.path}", occurring, "name the classes with --classes"
+        )
         ours = occurring <= set(taxonomy.names)
         classes = taxonomy.names if ours else tuple(in_order(occurring))
     else:
@@ -167,6 +171,19 @@ def _classes(
             "them with --classes"
         )
     return classes
+
+
+def check_classes(place: str, names: set[str], remedy: str) -> None:
+    """Raise InputError if more classes occur than people tell apart; numbers may be more."""
+    try:
+        most = MAX_NUMBERS if [float(name) for name in names] else MAX_CLASSES
+    except ValueError:
+        most = MAX_CLASSES
+    if len(names) > most:
+        raise InputError(
+            f"{place}: {len(names):,} different labels, as {min(names)!r:.60}: is this a free-text "
+            f"column? At most {most} are taken as classes; {remedy}"
+        )
 
 
 def in_order(names: set[str]) -> list[str]:

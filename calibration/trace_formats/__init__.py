@@ -43,6 +43,9 @@ __all__ = [
 ]
 
 
+MAX_SET_ASIDE = 1_000_000  # rows of one file
+
+
 def read_traces(path: Path, settings: ImportSettings | None = None) -> Iterator[Item]:
     """Read the runs of one file or run directory.
 
@@ -57,16 +60,23 @@ def read_traces(path: Path, settings: ImportSettings | None = None) -> Iterator[
 
 def _once(path: Path, items: Iterator[Item]) -> Iterator[Item]:
     seen: dict[str, int | None] = {}
-    empty = True
+    empty, aside = True, 0
     for item in items:
         empty = False
         if isinstance(item, Parsed):
             trace_id = item.trace.trace_id
             if trace_id in seen:
                 reason = f"the same run as on line {seen[trace_id]} (trace_id {trace_id!r})"
-                yield SetAside(file=item.file, line=item.line, reason=reason)
-                continue
-            seen[trace_id] = item.line
+                item = SetAside(file=item.file, line=item.line, reason=reason)
+            else:
+                seen[trace_id] = item.line
+        if isinstance(item, SetAside):
+            aside += 1
+            if aside > MAX_SET_ASIDE:
+                what = (
+                    f"more than {MAX_SET_ASIDE:,} rows would be set aside, the last one because it"
+                )
+                raise TraceFormatError(f"{path}: {what} {item.reason:.200}")
         yield item
     if empty:
         raise TraceFormatError(f"{path}: the file holds no run")

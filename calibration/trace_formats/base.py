@@ -1,6 +1,5 @@
 """Common parts of all importers: settings, the parsed item, limits on one trace."""
 
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
@@ -9,6 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from calibration.errors import InputError
+from calibration.files import read_toml
 from calibration.records import SetAside, Trace, Verdict, Workflow
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.trace_formats.fields import FieldError
@@ -98,12 +98,7 @@ def _zone(name: str) -> tzinfo:
 
 def load_settings(path: Path) -> ImportSettings:
     """Read a TOML file of ``timezone`` and ``[workflows.FOUND_NAME]``; errors name file and key."""
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: is not TOML ({error})") from error
+    data = read_toml(path)
     tables = data.pop("workflows", {})
     if not isinstance(tables, dict):
         raise InputError(f"{path}: 'workflows' must be tables [workflows.NAME]")

@@ -101,7 +101,7 @@ def _look_at_array(path: Path) -> tuple[Head, str]:
     keys: list[frozenset[str]] = []
     problem = ""
     try:
-        for run, _ in islice(source.elements(source.blank(0)), _SAMPLE):
+        for run, _ in islice(source.elements(source.start), _SAMPLE):
             if isinstance(run, dict):
                 keys.append(frozenset(run))
     except TraceFormatError as error:
@@ -116,7 +116,7 @@ def _look_at_object(path: Path) -> tuple[Head, str]:
     keys: set[str] = set()
     problem = ""
     try:
-        for key, _ in source.members(source.blank(0)):
+        for key, _ in source.members(source.start):
             keys.add(key)
             if key == FOLDER and len(keys) > 1:
                 break  # the runs: what stands before them is enough

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 
-from calibration.records import GRADES, NO_VERDICT, Verdict
+from calibration.records import GRADES, NO_VERDICT, YEARS, Verdict
 from calibration.taxonomy import Taxonomy
 
 MAX_ID_BYTES = 4_096
@@ -137,10 +137,13 @@ def moment(value: object, name: str, zone: tzinfo) -> datetime | None:
     try:
         parsed = datetime.fromisoformat(value.strip())
         aware = parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=zone)
-        return aware.astimezone(UTC)
+        at = aware.astimezone(UTC)
     # Years 1 and 9999 overflow in the conversion to UTC.
     except (ValueError, OverflowError) as error:
         raise wrong(name, rule, value) from error
+    if at.year not in YEARS:
+        raise wrong(name, f"must be of the years {YEARS[0]} to {YEARS[-1]}", value)
+    return at
 
 
 def outcome(value: object, name: str, classes: Sequence[str]) -> str:

@@ -2,23 +2,34 @@
 
 import json
 import re
+import weakref
 from collections.abc import Iterator
-from io import BufferedReader
 from pathlib import Path
+from typing import BinaryIO
 
-from calibration.errors import TraceFormatError
+from calibration.errors import InputError, TraceFormatError
+from calibration.files import RepeatedKeyError, open_file, unique_keys
 from calibration.trace_formats.base import MAX_TRACE_BYTES
 from calibration.trace_formats.fields import FieldError, storable
 
-MAX_FILE_BYTES = 2_000_000_000
 _BOM = b"\xef\xbb\xbf"
-_BLANK = re.compile(r"[ \t\r\n]*")
+_BLANK = b" \t\r\n"
+
+# An empty list takes 30 times the memory of its two characters.
+MAX_PARTS = 2_000_000
+MAX_ELEMENTS = 5_000_000
 
 # Escapes that decode to NUL or to characters that UTF-8 cannot hold.
 _SUSPECT = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 
-_DECODER = json.JSONDecoder()
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 _CUT = "the file ends in the middle of it: it was not written to the end"
+_TOO_LONG = f"is longer than {MAX_TRACE_BYTES // 1_000_000} MB"
+_TOO_MANY = f"has more than {MAX_PARTS:,} lists and objects"
+_CHUNK = 1_000_000
+_SMALLEST = 1_024
+# What the end of a window cuts is found wrong at most so many characters before it.
+_EDGE = 16
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
@@ -36,11 +47,11 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
                 yield line, (chunk.removeprefix(_BOM) if line == 1 else chunk).rstrip(b"\r\n")
 
 
-def _opened(path: Path) -> BufferedReader:
+def _opened(path: Path) -> BinaryIO:
     try:
-        return path.open("rb")
-    except OSError as error:
-        raise TraceFormatError(f"{path}: cannot be read ({error.strerror})") from error
+        return open_file(path)
+    except InputError as error:
+        raise TraceFormatError(str(error)) from error
 
 
 def decode_line(line: bytes) -> object:
@@ -54,8 +65,10 @@ def decode_line(line: bytes) -> object:
 
 def decode_text(text: str) -> object:
     """Decode JSON text as `decode_line` does."""
+    if _crowded(text):
+        raise FieldError(_TOO_MANY)
     try:
-        value: object = json.loads(text)
+        value: object = _DECODER.decode(text)
         return storable(value) if _SUSPECT.search(text) else value
     except json.JSONDecodeError as error:
         cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
@@ -63,28 +76,59 @@ def decode_text(text: str) -> object:
         raise FieldError(f"is not JSON: {why}") from error
     except RecursionError as error:
         raise FieldError("is not usable JSON: nested too deeply") from error
+    except RepeatedKeyError as error:
+        raise FieldError(f"is not usable JSON: {error}") from error
     except ValueError as error:  # a number of more than 4,300 digits
         raise FieldError("is not usable JSON: a number has too many digits") from error
 
 
-class JsonText:
-    """A JSON file, held as text, whose runs are decoded one at a time.
+def _crowded(text: str) -> bool:
+    return len(text) > MAX_PARTS and text.count("[") + text.count("{") > MAX_PARTS
 
-    Raises TraceFormatError if the file cannot be read, is not UTF-8 or not JSON; the message names
+
+class JsonText:
+    """A JSON file whose values are decoded one at a time; a position is a number of bytes.
+
+    No more than one value is held, of at most 20 MB. Raises TraceFormatError if the file cannot be
+    read, is not UTF-8, not JSON, or has anything after the end of its document; the message names
     the line.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.text = _read(path)
+        self._file = _opened(path)
+        weakref.finalize(self, self._file.close)
+        self._size = self._file.seek(0, 2)
+        self._window = _SMALLEST
         self._at, self._line = 0, 1
+        self._passed: tuple[int, int] = -1, -1  # a list that was read to its end, and that end
+        self.start = self.blank(len(_BOM) if self._bytes(0, len(_BOM)) == _BOM else 0)
+
+    def _bytes(self, position: int, size: int) -> bytes:
+        self._file.seek(position)
+        try:
+            return self._file.read(size)
+        except OSError as error:
+            raise TraceFormatError(f"{self.path}: cannot be read ({error.strerror})") from error
+
+    def _text(self, position: int, size: int) -> str:
+        """Return so many bytes as text, without a character that the end cuts."""
+        raw = self._bytes(position, size)
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            if error.reason == "unexpected end of data" and position + size < self._size:
+                return raw[: error.start].decode()
+            raise self.error(position + error.start, "is not UTF-8 text") from error
 
     def line(self, position: int) -> int:
         """Return the line of a position; fast for ascending positions."""
         if position < self._at:
             self._at, self._line = 0, 1
-        self._line += self.text.count("\n", self._at, position)
-        self._at = position
+        while self._at < position:
+            chunk = self._bytes(self._at, min(_CHUNK, position - self._at))
+            self._line += chunk.count(b"\n")
+            self._at += len(chunk)
         return self._line
 
     def error(self, position: int, what: str) -> TraceFormatError:
@@ -93,56 +137,130 @@ class JsonText:
 
     def blank(self, position: int) -> int:
         """Return the position of the next character that is not blank."""
-        match = _BLANK.match(self.text, position)
-        return match.end() if match else position
+        size = 16
+        while chunk := self._bytes(position, size):
+            rest = chunk.lstrip(_BLANK)
+            position += len(chunk) - len(rest)
+            if rest:
+                break
+            size = _CHUNK
+        return position
+
+    def mark(self, position: int) -> str:
+        """Return the character at a position; empty at the end of the file."""
+        return self._bytes(position, 1).decode("latin-1")
+
+    def finish(self, position: int) -> None:
+        """Raise TraceFormatError if anything follows the document that ends at a position."""
+        rest = self.blank(position)
+        if rest < self._size:
+            raise self.error(
+                rest, "text follows the JSON document; a file holds one, or one a line"
+            )
+
+    def search(self, pattern: re.Pattern[str]) -> str | None:
+        """Return the first text of at most 1,000 bytes that a pattern finds."""
+        for position in range(0, self._size, _CHUNK):
+            chunk = self._bytes(position, _CHUNK + 1_000).decode("utf-8", "replace")
+            found = pattern.search(chunk)
+            if found:
+                return found[0]
+        return None
 
     def decode(self, position: int) -> tuple[object, int]:
         """Return the value at `position` and its end."""
-        try:
-            value, end = _DECODER.raw_decode(self.text, position)
-            suspect = _SUSPECT.search(self.text, position, end)
-            return (storable(value) if suspect else value), end
-        except json.JSONDecodeError as error:
-            at_end = error.pos >= len(self.text.rstrip())
-            if at_end or error.msg.startswith("Unterminated"):
-                raise self.error(position, f"a value starts here and {_CUT}") from error
-            raise self.error(error.pos, f"is not JSON ({error.msg})") from error
-        except RecursionError as error:
-            raise self.error(position, "is not usable JSON: nested too deeply") from error
-        except ValueError as error:
-            raise self.error(position, "is not usable JSON: too many digits") from error
+        size = self._window
+        while True:
+            text = self._text(position, size)
+            whole = position + size >= self._size
+            if size > _CHUNK and _crowded(text):
+                raise self.error(position, f"a value starts here and {_TOO_MANY}")
+            try:
+                value, end = _DECODER.raw_decode(text)
+            except json.JSONDecodeError as error:
+                unclosed = error.msg.startswith("Unterminated")
+                if whole and (unclosed or error.pos >= len(text.rstrip())):
+                    raise self.error(position, f"a value starts here and {_CUT}") from error
+                if whole or not (unclosed or error.pos >= len(text) - _EDGE):
+                    at = position + _width(text, error.pos)
+                    raise self.error(at, f"is not JSON ({error.msg})") from error
+            except RecursionError as error:
+                raise self.error(position, "is not usable JSON: nested too deeply") from error
+            except RepeatedKeyError as error:
+                raise self.error(position, f"a value starts here in which {error}") from error
+            except ValueError as error:
+                raise self.error(position, "is not usable JSON: too many digits") from error
+            else:
+                if whole or end < len(text):
+                    width = _width(text, end)
+                    self._window = max(_SMALLEST, min(2 * width, MAX_TRACE_BYTES))
+                    return (storable(value) if _SUSPECT.search(text, 0, end) else value), (
+                        position + width
+                    )
+            if size >= MAX_TRACE_BYTES:
+                raise self.error(position, f"a value starts here and {_TOO_LONG}")
+            size = min(4 * size, MAX_TRACE_BYTES)
 
     def elements(self, position: int) -> Iterator[tuple[object, int]]:
         """Yield each element of the array at `position` with the line where it starts."""
-        at = self.blank(position + 1)
-        if self.text[at : at + 1] == "]":
+        at, count = self.blank(position + 1), 0
+        if self.mark(at) == "]":
+            self._close(position, at)
             return
         while True:
             value, end = self.decode(at)
             yield value, self.line(at)
+            count += 1
             at = self.blank(end)
-            mark = self.text[at : at + 1]
+            mark = self.mark(at)
             if mark == "]":
+                self._close(position, at)
                 return
+            if count == MAX_ELEMENTS:
+                raise self.error(at, f"the list has more than {MAX_ELEMENTS:,} elements")
             at = self._after_comma(mark, at, "the list")
 
     def members(self, position: int) -> Iterator[tuple[str, int]]:
-        """Yield each key of the object at `position` with the position of its value."""
-        at = self.blank(position + 1)
-        if self.text[at : at + 1] == "}":
+        """Yield each key of the object at `position` with the position of its value.
+
+        A list whose `elements` were read in between is not read again.
+        """
+        at, keys = self.blank(position + 1), set()
+        if self.mark(at) == "}":
+            self._close(position, at)
             return
         while True:
+            start = at
             key, end = self.decode(at)
             at = self.blank(end)
-            if not isinstance(key, str) or self.text[at : at + 1] != ":":
+            if not isinstance(key, str) or self.mark(at) != ":":
                 raise self.error(at, "is not JSON (a key and ':' were expected)")
+            if key in keys:
+                raise self.error(start, f"the key {key!r:.80} occurs twice in one object")
+            keys.add(key)
             at = self.blank(at + 1)
             yield key, at
-            at = self.blank(self.decode(at)[1])
-            mark = self.text[at : at + 1]
+            at = self.blank(self._end(at))
+            mark = self.mark(at)
             if mark == "}":
+                self._close(position, at)
                 return
             at = self._after_comma(mark, at, "the object")
+
+    def _close(self, position: int, end: int) -> None:
+        """Note the end of a list or object; nothing follows that of the document."""
+        self._passed = position, end + 1
+        if position == self.start:
+            self.finish(end + 1)
+
+    def _end(self, position: int) -> int:
+        """Return the end of a value; a list is passed element by element."""
+        if self.mark(position) != "[":
+            return self.decode(position)[1]
+        if self._passed[0] != position:
+            for _ in self.elements(position):
+                pass
+        return self._passed[1]
 
     def _after_comma(self, mark: str, at: int, what: str) -> int:
         if mark == ",":
@@ -152,13 +270,6 @@ class JsonText:
         raise self.error(at, f"{what} is not closed: the file was not written to the end")
 
 
-def _read(path: Path) -> str:
-    with _opened(path) as file:
-        raw = file.read(MAX_FILE_BYTES + 1)
-    if len(raw) > MAX_FILE_BYTES:
-        raise TraceFormatError(f"{path}: is larger than 2 GB; split it or export JSON Lines")
-    try:
-        return str(raw, "utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise TraceFormatError(f"{path}, line {line}: is not UTF-8 text") from error
+def _width(text: str, end: int) -> int:
+    """Return the bytes of the first characters of a text."""
+    return end if text.isascii() else len(text[:end].encode())

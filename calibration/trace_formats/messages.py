@@ -66,12 +66,14 @@ class _Call:
     call_id: str | None
     by_user: bool = False
     answered: bool = False
+    place: int = -1  # of its step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Draft:
     step: Step
     call_id: str | None = None
+    answers: _Call | None = None
 
 
 def read_messages(
@@ -92,8 +94,16 @@ def read_messages(
     drafts: list[_Draft] = []
     flat = list(_flat(messages, name))
     for message in flat:
-        drafts.extend(_drafts(message, asked_for, clock or Clock(), is_error))
-    steps = tuple(replace(d.step, step_id=f"s{i}") for i, d in enumerate(drafts, start=1))
+        known = len(asked_for)
+        new = list(_drafts(message, asked_for, clock or Clock(), is_error))
+        # The calls of a message are its steps, in order.
+        for place, call in enumerate(asked_for[known:], start=len(drafts)):
+            call.place = place
+        drafts.extend(new)
+    steps = tuple(
+        replace(d.step, step_id=f"s{i}", call=f"s{d.answers.place + 1}" if d.answers else None)
+        for i, d in enumerate(drafts, start=1)
+    )
     replies = [s for s in steps if s.role == "assistant" and s.content and s.content.strip()]
     asked = [s for s in steps if s.role == "user" and s.content and s.tool is None]
     return Transcript(
@@ -155,6 +165,7 @@ def _drafts(
                 at=at,
             ),
             call_id=call_id,
+            answers=call,
         )
         return
     agent = role == "assistant"

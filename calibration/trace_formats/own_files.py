@@ -45,7 +45,7 @@ def read(path: Path, settings: ImportSettings) -> Iterator[Item]:
     first = first_line(path) or b""
     if first.startswith(b"["):
         source = JsonText(path)
-        for row, line in source.elements(source.blank(0)):
+        for row, line in source.elements(source.start):
             yield attempt(path, line, partial(_parse, row, settings, path, line))
     elif first.startswith(b"{"):
         yield from _read_objects(path, settings)
@@ -104,11 +104,9 @@ def _read_objects(path: Path, settings: ImportSettings) -> Iterator[Item]:
         yield from _read_lines(path, settings)
         return
     source = JsonText(path)
-    start = source.blank(0)
-    row, end = source.decode(start)
-    line = source.line(start)
-    if source.blank(end) != len(source.text):
-        raise source.error(end, "text follows the record")
+    row, end = source.decode(source.start)
+    line = source.line(source.start)
+    source.finish(end)
     yield attempt(path, line, partial(_parse, row, settings, path, line))
 
 

@@ -175,7 +175,8 @@ def read_sub_goals(value: object) -> tuple[SubGoal, ...]:
 
 
 def _steps(value: object) -> tuple[Step, ...]:
-    steps = []
+    steps: list[Step] = []
+    earlier: set[str] = set()
     for index, item in enumerate(as_list(value, "steps"), start=1):
         where = f"steps[{index}]"
         entry = _entry(item, where)
@@ -192,8 +193,12 @@ def _steps(value: object) -> tuple[Step, ...]:
                 tokens_out=whole(entry.get("tokens_out"), f"{where}.tokens_out"),
                 seconds=number(entry.get("seconds"), f"{where}.seconds"),
                 at=number(entry.get("at"), f"{where}.at"),
+                call=identifier(entry.get("call"), f"{where}.call"),
             )
         )
+        if steps[-1].call is not None and steps[-1].call not in earlier:
+            raise wrong(f"{where}.call", "must be the step_id of an earlier step", entry["call"])
+        earlier.add(steps[-1].step_id)
     _refuse_repeats([step.step_id for step in steps], "steps", "step_id")
     return tuple(steps)
 
@@ -411,7 +416,11 @@ def _with_calls(spoken: Transcript, calls: list[object], clock: Clock) -> tuple[
     replies = [i for i, s in enumerate(steps) if s.content and s.role == "assistant"]
     last = replies[-1] if replies else len(steps)
     merged = [*steps[:last], *extra, *steps[last:]]
-    return tuple(replace(step, step_id=f"s{i}") for i, step in enumerate(merged, start=1))
+    ids = {step.step_id: f"s{i}" for i, step in enumerate(merged, start=1) if step.step_id}
+    return tuple(
+        replace(step, step_id=f"s{i}", call=ids[step.call] if step.call else None)
+        for i, step in enumerate(merged, start=1)
+    )
 
 
 def _next_result(steps: list[Step], at: int, taken: set[int]) -> int | None:

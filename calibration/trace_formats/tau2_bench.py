@@ -59,19 +59,26 @@ def read(path: Path, settings: ImportSettings) -> Iterator[Item]:
     """Yield the simulations of a file or a run directory, each with its grade."""
     index = path / INDEX if path.is_dir() else path
     source = JsonText(index)
-    start, shared = None, {}
-    for key, at in source.members(source.blank(0)):
-        if key == FOLDER:
-            start = at
-            if "info" in shared and "tasks" in shared:
-                break  # the usual order: stream what follows
-        else:
+    later: int | None = None
+    found, shared = False, {}
+    for key, at in source.members(source.start):
+        if key != FOLDER:
             shared[key] = source.decode(at)[0]
+        elif "info" in shared and "tasks" in shared:  # the usual order
+            found = True
+            yield from _simulations(source, at, _Context(settings, shared), index)
+        else:
+            later = at
     context = _Context(settings, shared)
-    if start is None:
+    if later is not None:
+        yield from _simulations(source, later, context, index)
+    elif not found:
         yield from _folder(index, context, shared.get("simulation_index"))
-    elif source.text[start : start + 1] == "[":
-        for run, line in source.elements(start):
+
+
+def _simulations(source: JsonText, at: int, context: "_Context", index: Path) -> Iterator[Item]:
+    if source.mark(at) == "[":
+        for run, line in source.elements(at):
             yield attempt(index, line, partial(context.parse, run, line, index))
 
 
@@ -80,8 +87,9 @@ def _folder(index: Path, context: "_Context", listed: object) -> Iterator[Item]:
     for file in files:
         try:
             source = JsonText(file)
-            start = source.blank(0)
-            run, line = source.decode(start)[0], source.line(start)
+            run, end = source.decode(source.start)
+            line = source.line(source.start)
+            source.finish(end)
         except TraceFormatError as error:
             yield SetAside(file=str(file), line=None, reason=str(error))
             continue

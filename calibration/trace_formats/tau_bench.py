@@ -38,9 +38,8 @@ _RUN_NAME = re.compile(r"(?:tool-calling|act|react|few-shot)-(?P<model>.+?)-[\d.
 def read(path: Path, settings: ImportSettings) -> Iterator[Item]:
     """Yield the runs of one file, each with its grade."""
     source = JsonText(path)
-    start = source.blank(0)
     file = _File(path, settings, source)
-    for run, line in source.elements(start):
+    for run, line in source.elements(source.start):
         yield attempt(path, line, partial(file.parse, run, line))
 
 
@@ -51,8 +50,7 @@ class _File:
         self.path = path
         self.settings = settings
         self.source = source
-        policy = _POLICY.search(source.text)
-        self.domain = _domain(policy.group(0) if policy else "") or _stem_domain(path.stem)
+        self.domain = _domain(source.search(_POLICY) or "") or _stem_domain(path.stem)
         self.model = _model(path.stem)
         self._tasks: dict[str, object] | None = None
 
@@ -100,7 +98,7 @@ class _File:
         if self._tasks is None:
             self._tasks = {}
             other = JsonText(self.path)
-            for run, _ in other.elements(other.blank(0)):
+            for run, _ in other.elements(other.start):
                 task = part(run, "info", "task")
                 if isinstance(task, dict):
                     self._tasks.setdefault(str(part(run, "task_id")), task)

@@ -126,8 +126,8 @@ def test_no_verdict_at_all_and_none_that_is_a_class(new_world: NewWorld) -> None
     result, judged = check_shown(world)
     assert (judged, result.judge_id) == (None, None)
     assert "holds no verdicts" in result.corrected.status
-    assert result.headline.status == "provisional: 1 open disagreements"
-    with pytest.raises(CalibrationError, match="asr verdicts FILE --judge NAME"):
+    assert result.headline.status == "provisional: 1 open disagreement"
+    with pytest.raises(CalibrationError, match="asr verdicts import FILE --judge NAME"):
         analyse_judge(world.store)
     world.judge({"r000": "no_verdict"})
     result, judged = check_shown(world)

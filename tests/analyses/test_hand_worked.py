@@ -10,6 +10,7 @@ from calibration.analyses.evidence.from_store import known_costs, trace_penaltie
 from calibration.analyses.judge.calibration import analyse_judge
 from calibration.analyses.sampling.planning import plan_batch
 from calibration.analyses.success_rate.from_store import rates_of_store, report_on_store
+from calibration.reporting.sections.judge import width_steps
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import drawn_ids, ids, known
 from tests.judge_calibration.test_golden_peers import on_logit_scale
@@ -122,6 +123,12 @@ def test_a_random_overlap_makes_the_two_phase_rate_the_headline(new_world: NewWo
     assert known(found.headline_estimate).net.value == pytest.approx(54 / 60)
     # With full overlap nothing is left of the errors of reviewers.
     assert known(found.variance_parts)["reviewers"] == 0
+    # Its width builds up from the labels alone to the whole, step by step.
+    steps = width_steps(found)
+    assert [of.source for of in steps] == ["human_sampling", "judge", "production", "reviewers"]
+    assert [of.start for of in steps[1:]] == [of.end for of in steps[:-1]]
+    assert steps[-1].end == pytest.approx(known(known(found.headline_estimate).net.half_width))
+    assert sum(of.share for of in steps) == pytest.approx(1)
     assert known(found.two_phase).correction == pytest.approx(-3 / 60)
     effects = {who: known(one.value) for who, one in result.reviewers.items()}
     assert effects == pytest.approx({"ann": 6 / 60, "ben": 0})

@@ -88,8 +88,8 @@ def test_a_judge_that_nothing_stands_against(read_only: World) -> None:
     steps = steps_of(read_only)
     assert kinds(steps) == ["labels", "allocate", "escalate", "again", "question", "use"]
     question = of_kind(steps, "question")
-    assert "all_subgoals" in question.what
-    assert "100 % of its errors begin there (30 of 30)" in question.why
+    assert "Are all sub-goals satisfied" in question.what
+    assert "100.0 % of its errors start there (30 of 30)" in question.why
     assert len(known(question.traces).trace_ids) == 30
 
 
@@ -100,13 +100,13 @@ def test_labels_for_a_half_width_are_those_of_the_plan(read_only: World) -> None
     assert step.half_width == half_width_wanted(now) < now
     needed = known(plan_batch(read_only.store, n=2, half_width=step.half_width).needed)
     assert needed.with_judge is not None
-    assert f"Label {needed.with_judge:,} random traces of one batch" in step.what
+    assert f"Label {needed.with_judge - 200:,} more random traces" in step.what
     # A batch is a calibration of its own: a new one must have them all.
     assert of_kind(steps_from(read_only, result), "allocate").n == needed.with_judge
-    assert f"\u00b1{now:.3f} on 200 traces" in step.why
+    assert f"\u00b1{100 * now:.1f} points with 200 traces" in step.why
     # A half-width that no labels give asks for traces.
     step = of_kind(steps_from(read_only, result, wanted=0.001), "labels")
-    assert "Import more traces before asking for \u00b10.001" in step.what
+    assert "Import more traces before asking for \u00b10.1 points" in step.what
     assert step.command == "import FILES"
 
 
@@ -120,7 +120,10 @@ def test_a_refused_rate_names_its_mend_and_the_rest_still_stands(new_world: NewW
     assert steps[0].why == "post_stratified: 12 labels, fewer than 30."
     assert steps[0].command == "sample --n 100 --seed 1"
     # 3, 3, 2, 2 and 2 labels: all five classes are rare.
-    assert "complete (3), partial_plus (3), partial_minus (2)" in of_kind(steps, "classes").what
+    assert (
+        "Completed (3), Partial-correct (3), Partial-incorrect (2)"
+        in of_kind(steps, "classes").what
+    )
     assert {"labels", "use", "escalate"} & set(kinds(steps)) == set()
 
 
@@ -146,7 +149,7 @@ def test_traces_without_a_verdict_are_listed_labelled_ones_first(new_world: NewW
     assert known(step.traces).trace_ids[0] == world.drawn[3]
     assert step.what.startswith("Run the judge on the 5 traces")
     assert step.why.startswith("1 of them are labelled")
-    assert step.command == "verdicts FILE --judge judge-1"
+    assert step.command == "verdicts import FILE --judge judge-1"
 
 
 def test_what_comes_in_changes_the_steps(world: World) -> None:

@@ -73,7 +73,7 @@ def test_labels_of_one_week_say_nothing_over_time(new_world: NewWorld) -> None:
     found = found_in(made)
     assert (found.middle, found.a_month) == (None, None)
     assert over_time(found) == (
-        "Whether they hold over time is not known: labelled runs of two weeks or more are needed."
+        "Whether the labels still hold is not known: labelled runs of two weeks or more are needed."
     )
 
 

@@ -58,7 +58,7 @@ def test_what_to_do_before_there_is_anything_to_compare(
 
 def test_the_steps_name_the_traces_the_question_and_the_classes(new_world: NewWorld) -> None:
     # 20 traces; Ben says partial_plus on five that Ann calls complete, and on one that she calls
-    # partial_minus: five of six disagreements are born at all_subgoals.
+    # partial_minus: five of six disagreements start at all_subgoals.
     world = new_world(n=24, n_drawn=20)
     ann = [MIX[k % 5] for k in range(20)]
     ben = ["partial_plus" if k in (0, 5, 10, 15, 2) else c for k, c in enumerate(ann)]
@@ -74,15 +74,18 @@ def test_the_steps_name_the_traces_the_question_and_the_classes(new_world: NewWo
     left = known(settle.traces).trace_ids
     assert len(left) == 5
     assert world.drawn[0] not in left
-    assert f"the 5 disputed traces, starting with {left[0]}." in settle.what
+    assert f"the 5 open disagreements, starting with {left[0]}." in settle.what
 
     assert question.traces == parting_at(result, "all_subgoals")
     assert "Are all sub-goals satisfied and the spec met?" in question.what
-    assert "67 %" in question.why  # four of six: on one they part at the first question
+    assert "66.7 %" in question.why  # four of six: on one they part at the first question
     assert "on 4 traces" in question.why
 
     assert sorted(known(classes.traces).trace_ids) == sorted(world.drawn[k] for k in (0, 5, 10, 15))
     assert "complete and partial_plus" in classes.what
+    titled = next_steps(result, titled=True)
+    assert "Completed and Partial-correct" in titled[2].what
+    assert "all_subgoals" not in titled[1].what
     assert known(classes.traces).trace_ids[0] in classes.what
 
 
@@ -106,7 +109,7 @@ def test_the_last_step_follows_from_alpha_and_its_lower_limit(nearly_agreed: Wor
     world = nearly_agreed
     result = analyse_agreement(world.store)
     steps = next_steps(result)
-    assert f"Settle the one disputed trace, {world.drawn[0]}." in steps[0].what
+    assert f"Adjudicate the one open disagreement, {world.drawn[0]}." in steps[0].what
     # One disputed trace is no reason to mend a rule.
     assert {"question", "classes"} & set(kinds(steps)) == set()
     assert step_at(result, 0.9, 0.82, 0.95).kind == "use"
@@ -114,13 +117,13 @@ def test_the_last_step_follows_from_alpha_and_its_lower_limit(nearly_agreed: Wor
     assert "chosen" in chosen.what
     assert chosen.command is None
     assert step_at(result, 0.5, 0.3, 0.7).kind == "relabel"
-    assert "tentative" in step_at(result, 0.75, 0.70, 0.79).what
+    assert "with care" in step_at(result, 0.75, 0.70, 0.79).what
     narrow = step_at(result, 0.802, 0.75, 0.85)
     assert (narrow.kind, narrow.command) == ("more_traces", None)
     few = step_at(result, 0.83, 0.75, 0.89)
     # The lower arm of .08 must come down to .03, so the half-width of .07 to .02625.
     assert few.command == (
-        f"plan-agreement --half-width 0.026 --alpha 0.83 --raters 2 --batch {world.batch_id}"
+        f"plan agreement --half-width 0.026 --alpha 0.83 --raters 2 --batch {world.batch_id}"
     )
     assert "to .8." in few.what
     assert "--half-width" in (step_at(result, 0.75, 0.6, 0.85).command or "")

@@ -167,7 +167,7 @@ def test_an_audit_of_agreed_labels_tells_how_often_two_are_wrong_together(
     assert any("3 of 20 another class, 15.0 %" in note for note in report_on_store(store).notes)
 
 
-def test_the_overview_and_the_stopping_rule_show_the_same_rate(new_world: NewWorld) -> None:
+def test_home_and_the_stopping_rule_show_the_same_rate(new_world: NewWorld) -> None:
     first = judged(new_world, 200, 80)
     first.label("Ann", {t: "complete" if k % 3 else "abandoned" for k, t in enumerate(first.drawn)})
     more = second(first, 40)

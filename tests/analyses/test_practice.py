@@ -1,6 +1,7 @@
 """The canonical label comes after one's own, and only then."""
 
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from uuid import uuid4
 
@@ -8,10 +9,10 @@ import pytest
 
 from app.desk.data import desk_data
 from app.desk.events import Receipts
-from calibration.analyses.reviewers.examinations import add_practice, lesson
+from calibration.analyses.reviewers.examinations import add_practice, lesson, practice_score
 from calibration.errors import InputError
 from calibration.records import LabelDraft, Trace
-from calibration.store import Store
+from calibration.store import Batch, Store
 from reference_dataset.loader import ReferenceSet, load_reference
 
 ME, OTHER = "anna", "ben"
@@ -123,6 +124,46 @@ def test_a_planted_label_would_be_seen(store: Store, dataset: ReferenceSet) -> N
     shown = {t.trace_id: repr(t) for t in store.queue(ME, batch, limit=2).items}
     assert canonical.rationale[:40] not in shown[trace_id]
     assert canonical.rationale[:40] in shown["research-900"]
+
+
+def test_the_workflows_of_practice_are_mixed_and_one_may_come_first(
+    store: Store, dataset: ReferenceSet, tmp_path: Path
+) -> None:
+    def order(of: Store, batch: Batch) -> list[str]:
+        ids = of.batch_items(batch.batch_id).sort_values("position")["trace_id"]
+        return [dataset.traces[i].workflow for i in ids]
+
+    mixed = order(store, add_practice(store, dataset))
+    assert max(len(list(run)) for _, run in groupby(mixed)) < 6
+    with Store.open(tmp_path / "other.duckdb", create=True) as other:
+        with pytest.raises(InputError, match="no trace of 'practice' is of workflow 'sales'"):
+            add_practice(other, dataset, first="sales")
+        own = order(other, add_practice(other, dataset, first="research"))
+    n = mixed.count("research")
+    assert own[:n] == ["research"] * n
+    assert sorted(own) == sorted(mixed)
+
+
+def test_the_score_counts_the_first_attempt_and_is_hidden_in_an_examination(
+    store: Store, dataset: ReferenceSet
+) -> None:
+    batch = add_practice(store, dataset).batch_id
+    assert score(store, dataset, batch) == (0, 0)
+    right = dataset.labels[store.queue(ME, batch).items[0].trace_id].outcome
+    first = label(store, batch, right)
+    assert score(store, dataset, batch) == (1, 1)
+    wrong = dataset.labels[store.queue(ME, batch).items[0].trace_id].outcome
+    label(store, batch, "abandoned" if wrong != "abandoned" else "complete")
+    assert score(store, dataset, batch) == (1, 2)
+    store.reopen(client_token="r", trace_id=first, reviewer_id=ME, batch_id=batch, reason="slip")
+    label(store, batch, "abandoned" if right != "abandoned" else "complete")
+    assert score(store, dataset, batch) == (1, 2)
+    store.start_exam(reviewer_id=ME, form="exam_a", private=False, trace_ids=[first])
+    assert score(store, dataset, batch) is None
+
+
+def score(store: Store, dataset: ReferenceSet, batch: str) -> tuple[int, int] | None:
+    return practice_score(store, dataset, reviewer_id=ME, batch_id=batch)
 
 
 def test_a_form_is_put_into_a_store_once(store: Store, dataset: ReferenceSet) -> None:

@@ -47,7 +47,7 @@ def test_labelling_may_stop_when_the_limits_of_every_look_are_narrow(world: Worl
     assert (rule.may_stop, rule.n, rule.status) == (False, N_DRAWN, "ok")
     wide = batch_results(world.store, world.batch_id, goal=rule.now + 1e-6).stopping
     assert (wide.may_stop, wide.more) == (True, 0)
-    assert stop_words(wide).startswith("Labelling may stop at ±.")
+    assert stop_words(wide).startswith("Labelling may stop: the goal is ±")
     # The traces named are the fewest that are expected to do.
     expected = expected_half_widths(
         world.store, load_batch(world.store, world.batch_id), judge_id="judge-1"
@@ -78,9 +78,7 @@ def test_the_command_says_whether_to_stop(world: World) -> None:
     rule = batch_results(world.store, world.batch_id, goal=0.065).stopping
     path = world.store.path
     world.store.close()
-    done = command("plan", "--until", "0.065", "--store", path)
+    done = command("plan", "stop", "--half-width", "0.065", "--store", path)
     assert stop_words(rule) in done.stdout
-    found = data(command("plan", "--until", "0.065", "--store", path, "--json"))
+    found = data(command("plan", "stop", "--half-width", "0.065", "--store", path, "--json"))
     assert (found["may_stop"], found["more"], found["goal"]) == (False, rule.more, 0.065)
-    refused = command("plan", "--until", "0.065", "--n", "10", "--store", path, code=2)
-    assert "give it with --batch or --judge only" in refused.output

@@ -161,7 +161,7 @@ def test_the_command_says_what_it_did(calibrate: Run) -> None:
     words = ["--human", human, "--verdicts", said, "--map", "other=partial_minus"]
     words += ["--rest", "no_verdict", "--merge", "partial_minus+hallucinated=wrong"]
     words += ["--credit", "wrong=.2"]
-    text = calibrate(*words).stdout
+    text = calibrate(*words, "--full").stdout
     n = JUDGE.count(ABANDONED)
     assert f"taken as no_verdict: {n} verdicts ?" in text
     assert "merged into wrong: 12 labels and" in text

@@ -70,6 +70,13 @@ def cell(row: int, column: str) -> dict[str, dict[str, list[object]]]:
     return {"selection": {"rows": [], "columns": [], "cells": [(row, column)]}}
 
 
+def opened(app: AppTest, *sections: str) -> AppTest:
+    """Open sections of a page, as a click on their headings does."""
+    for key in sections:
+        app.session_state[key] = True
+    return shown(app.run())
+
+
 def choose(app: AppTest, table: str, row: int, column: str) -> AppTest:
     """Choose a cell of a table, as the browser reports it."""
     app.session_state[table] = cell(row, column)

@@ -13,7 +13,18 @@ from calibration.analyses.agreement import traces
 from calibration.analyses.agreement.analysis import AgreementAnalysis, analyse_agreement
 from calibration.store import Store, database
 from tests.analyses.worlds import World
-from tests.app.conftest import NewStore, OpenApp, chip, choose, figures, press, shown, table, texts
+from tests.app.conftest import (
+    NewStore,
+    OpenApp,
+    chip,
+    choose,
+    figures,
+    opened,
+    press,
+    shown,
+    table,
+    texts,
+)
 
 MIX = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
 
@@ -30,20 +41,20 @@ def click(app: AppTest, table: str, row: int, column: str) -> AppTest:
 
 def listed(app: AppTest) -> list[str]:
     """Return the traces of the list, in its order."""
-    (shown,) = [frame.value for frame in app.dataframe if "costs alpha" in str(frame.proto.columns)]
+    (shown,) = [f.value for f in app.dataframe if "effect on alpha" in str(f.proto.columns)]
     return list(shown["trace"])
 
 
 def test_the_last_click_counts(demo: AgreementAnalysis, open_app: OpenApp) -> None:
-    app = click(open_app("agreement"), "trace", 1, "entropy")
+    app = click(opened(open_app("agreement"), "agreement_listing"), "trace", 1, "entropy")
     second = demo.disputed[1]
     with Store.open(session.store_path()) as store:
         (trace,) = store.for_review([second.trace_id])
     assert f"{second.trace_id} (2 of 36)" in texts(app)
     assert trace.prompt[:60] in texts(app)
     # Another list has other traces at the same place: it opens none.
-    click(app, "pairs", 2, "alpha")
-    assert "What was said of it" not in "".join(m.value for m in app.markdown)
+    click(opened(app, "agreement_who"), "pairs", 2, "alpha")
+    assert "#### Labels" not in [m.value for m in app.markdown]
     assert "Rows: Ben (simulated). Columns: Cleo (simulated)." in texts(app)
     app.selectbox(key="agreement_pair").set_value(1).run()
     assert "Rows: Ada (simulated). Columns: Cleo (simulated)." in texts(app)
@@ -63,16 +74,41 @@ def test_the_last_click_counts(demo: AgreementAnalysis, open_app: OpenApp) -> No
     assert int(said.split()[0].replace(",", "")) > 1_000
 
 
+SECTIONS = ("where", "confused", "who", "sure", "listing", "export")
+
+
+def test_closed_sections_work_nothing_out_and_stay_as_they_are(
+    demo: AgreementAnalysis, open_app: OpenApp
+) -> None:
+    app = open_app("agreement")
+    assert "Usable with care: agreement is 0.83 and could be as low as 0.77" in texts(app)
+    assert len(app.metric) == 4
+    # The table below the picture is all there is.
+    assert len(app.dataframe) == 1
+    labels = {block.label for block in app.expander}
+    assert any("question 3, all subgoals" in label for label in labels)
+    opened(app, "agreement_where")
+    closed = len(app.dataframe)
+    assert closed == 2
+    click(app, "questions", 2, "disagreements start here")
+    # The choice opens the list, and outlives the section that it was made in.
+    assert app.session_state["agreement_listing"]
+    app.session_state["agreement_where"] = False
+    shown(app.run())
+    shown(app.run())
+    assert listed(app) == list(traces.parting_at(demo, "all_subgoals").trace_ids)
+
+
 CLICKS: list[tuple[str, int, str, Callable[[AgreementAnalysis], traces.TraceSet]]] = [
-    ("questions", 2, "disagreement born here", lambda r: traces.parting_at(r, "all_subgoals")),
-    ("questions", 3, "two labels come here", lambda r: traces.reaching(r, "material_error")),
+    ("questions", 2, "disagreements start here", lambda r: traces.parting_at(r, "all_subgoals")),
+    ("questions", 3, "traces with two answers", lambda r: traces.reaching(r, "material_error")),
     ("classes", 4, "specific agreement", lambda r: traces.contested(r, 4)),
     ("classes", 4, "share of labels", lambda r: traces.with_class(r, 4)),
     ("confusions", 0, "lift", lambda r: traces.confused(r, 0, 2)),
     ("reviewers", 1, "labels", lambda r: traces.labelled_by(r, 1, "Ben (simulated)")),
     ("reviewers", 1, "change", lambda r: traces.apart_from_others(r, 1, "Ben (simulated)")),
     ("settled", 2, "AC1", lambda r: traces.apart_from_settled(r, 2, "Cleo (simulated)")),
-    ("two_way_0_1", 0, "complete",
+    ("two_way_0_1", 0, "Completed",
      lambda r: traces.in_cell(r, (0, 1), (0, 0), ("Ada (simulated)", "Ben (simulated)"))),
 ]  # fmt: skip
 
@@ -98,12 +134,12 @@ def test_new_labels_drop_the_choice(world: NewStore, store_file: Path, open_app:
     world(fill, n=12, n_drawn=6)
     app = click(open_app("agreement"), "questions", 0, "alpha")
     assert chip(app, "agreement") is not None
-    before = figures(app)["Krippendorff's alpha"]
+    before = figures(app)["Agreement (alpha)"]
     store = session.open_store(store_file)
     drawn = store.batch_items("production-001")["trace_id"]
     World(store, "production-001", ()).label("Cem", dict.fromkeys(drawn, "complete"))
     assert chip(shown(app.run()), "agreement") is None
-    assert figures(app)["Krippendorff's alpha"] != before
+    assert figures(app)["Agreement (alpha)"] != before
 
 
 def test_two_weeks_compared(
@@ -120,10 +156,11 @@ def test_two_weeks_compared(
                     )
 
     world(fill, n=24, n_drawn=20)
-    app = open_app("agreement")
+    app = opened(open_app("agreement"), "agreement_sure")
     weeks = table(app, "week")
     assert len(weeks) == 2
-    assert len(app.get("vega_lite_chart")) == 3
+    # The tree, the coefficients, the mix of classes and the weeks.
+    assert len(app.get("vega_lite_chart")) == 4
     click(app, "weeks", 0, "alpha")
     assert len(listed(app)) == 10
     assert chip(app, "agreement") == f"10 traces with two labels, the last in {weeks[0]}"
@@ -146,22 +183,25 @@ def test_without_a_disagreement(
             made.label(name, {t: classes[k % len(classes)] for k, t in enumerate(made.drawn)})
 
     world(fill, n=24, n_drawn=20)
-    app = open_app("agreement")
+    app = opened(open_app("agreement"), "agreement_listing", "agreement_sure")
     said = texts(app)
-    assert "Nowhere yet: every trace with two labels has the same class twice." in said
+    assert "No disagreement yet: every trace with two labels has the same class twice." in said
     assert "No trace on which reviewers differ. A click on any number" in said
-    assert ("no disagreement seen" if len(classes) > 1 else "Cannot be said") in said
+    assert ("no disagreement seen" if len(classes) > 1 else "Not known yet") in said
     assert "1. " in said
-    click(app, "two_way_0_1", 0, "complete")
+    click(opened(app, "agreement_who"), "two_way_0_1", 0, "Completed")
     assert listed(app)
 
 
 def test_what_is_shown_is_noted(
     demo: AgreementAnalysis, store_file: Path, open_app: OpenApp
 ) -> None:
-    open_app("agreement")
+    opened(open_app("agreement"), "agreement_listing")
     app = open_app("agreement", reviewer="lea")
     store = session.open_store(store_file)
+    # Nobody is exposed to a list that is closed.
+    assert store.exposure_frame().empty
+    opened(app, "agreement_listing")
     seen = store.exposure_frame()
     assert set(seen["reviewer_id"]) == {"lea"}
     assert set(seen["what"]) == {"labels"}
@@ -180,7 +220,10 @@ def test_what_reviewers_write_is_shown_as_it_is(world: NewStore, open_app: OpenA
         made.label("trace", dict.fromkeys(made.drawn, "partial_plus"))
 
     world(fill)
-    app = click(open_app("agreement"), "trace", 0, "trace")
-    assert f"{evil}: complete" in texts(app)
-    for element in [*app.markdown, *app.caption]:
-        assert "evil.test" not in element.value
+    app = opened(open_app("agreement"), "agreement_who", "agreement_listing")
+    click(app, "trace", 0, "trace")
+    assert f"{evil}: Completed" in texts(app)
+    labels = [block.label for block in app.expander]
+    assert len(labels) == len(SECTIONS)
+    for text in [*(element.value for element in [*app.markdown, *app.caption]), *labels]:
+        assert "![x](" not in text

@@ -16,7 +16,7 @@ from app.views.success_rate.data import Asked, Found
 from calibration.cli import main
 from calibration.store import Store
 from tests.analyses.worlds import ids, make_world
-from tests.app.conftest import OpenApp, choose, figures, shown, texts
+from tests.app.conftest import OpenApp, choose, figures, opened, press, shown, texts
 
 N = 60
 MIX = ("complete", "complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
@@ -69,7 +69,7 @@ def listed(app: AppTest) -> list[str]:
 
 def test_names_are_text_and_windows_can_be_wrong(filled: MakeStore, open_app: OpenApp) -> None:
     filled()
-    app = open_app("asr")
+    app = opened(open_app("asr"), *(f"asr_s{n}" for n in range(11)), "asr_listing")
     for element in [*app.markdown, *app.caption]:
         assert "e.example" not in element.value
     assert any(HOSTILE in set(f.value.iloc[:, 0]) for f in app.dataframe)
@@ -79,6 +79,25 @@ def test_names_are_text_and_windows_can_be_wrong(filled: MakeStore, open_app: Op
     assert not app.metric
 
 
+def test_the_verdict_comes_first_and_a_change_of_few_labels_is_no_number(
+    filled: MakeStore, open_app: OpenApp
+) -> None:
+    filled()
+    app = open_app("asr")
+    assert len(app.metric) <= 4
+    assert any(text.value.startswith("Of runs like these, ") for text in app.text)
+    (change,) = (m for m in app.metric if m.label.startswith("Change"))
+    assert change.value == "not clear"
+    assert change.delta.endswith("n = 48")
+    assert all(block.label.startswith("**") or "numbers" in block.label for block in app.expander)
+    # The numbers of the picture are one key away; no other table is drawn.
+    assert not app.dataframe
+    # What is open stays open when the report is narrowed.
+    opened(app, "asr_s3")
+    shown(app.segmented_control(key="asr_window").set_value("Last week").run())
+    assert "mean cost of a run" in texts(app)
+
+
 @pytest.mark.long
 def test_the_window_and_the_workflow_narrow_it(filled: MakeStore, open_app: OpenApp) -> None:
     filled()
@@ -86,7 +105,7 @@ def test_the_window_and_the_workflow_narrow_it(filled: MakeStore, open_app: Open
     before = figures(app)
     shown(app.segmented_control(key="asr_window").set_value("Last week").run())
     assert "The mean score of runs like the 30 production traces (2026-W41)" in texts(app)
-    assert "--from 2026-W41 --to 2026-W41" in texts(app)
+    assert "--from 2026-W41 --to 2026-W41" in texts(opened(app, "asr_command"))
     app.segmented_control(key="asr_window").set_value("From - to").run()
     app.date_input(key="asr_to").set_value(DAYS[0].date()).run()
     assert "(2026-09-29 to 2026-09-29)" in texts(app) or "(2026-09-29)" in texts(app)
@@ -101,6 +120,7 @@ def test_a_work_list_opens_traces(filled: MakeStore, open_app: OpenApp, store_fi
     filled()
     found = found_in(store_file)
     app = open_app("asr", reviewer="lea")
+    press(app, "asr_open")
     expected = [item.trace_id for item in found.made.work["partial_minus"]]
     assert expected == listed(app) != []
     app.segmented_control(key="asr_class").set_value("hallucinated").run()
@@ -108,7 +128,7 @@ def test_a_work_list_opens_traces(filled: MakeStore, open_app: OpenApp, store_fi
     assert listed(app) == expected
     choose(app, "asr_trace", 1, "trace")
     assert f"{expected[1]} (2 of {len(expected)})" in texts(app)
-    assert "Ann: hallucinated" in texts(app)
+    assert "Ann: Hallucinated" in texts(app)
     # Whoever sees these labels could repeat them: that is written down.
     app.segmented_control(key="asr_class").set_value("abandoned").run()
     assert "Click a trace" in texts(app)
@@ -147,15 +167,17 @@ def test_the_files_are_those_of_the_command_line(filled: MakeStore, store_file: 
 def test_without_verdicts_labels_count(filled: MakeStore, open_app: OpenApp) -> None:
     filled(judge=False)
     app = open_app("asr")
-    assert "Agent success rate, human labels only, not calibrated" in figures(app)
-    assert "asr verdicts FILE --judge NAME" in texts(app)
+    assert "Human labels only, not calibrated. The mean score" in texts(app)
+    assert "Import verdicts on all traces, and the rate is corrected" in texts(app)
 
 
 def test_without_times_there_are_no_weeks(filled: MakeStore, open_app: OpenApp) -> None:
     filled(started_at=None)
     app = open_app("asr")
-    assert "No trace says when it was started" in texts(app)
-    assert "Agent success rate, corrected for judge error" in figures(app)
+    assert "The traces have no start times" in texts(app)
+    assert "Corrected for judge error. The mean score" in texts(app)
+    # The classes are the picture then.
+    assert len(app.get("vega_lite_chart")) == 1
 
 
 @pytest.mark.long
@@ -181,11 +203,22 @@ def test_odd_weeks_and_moved_classes_have_words(store_file: Path, open_app: Open
     made = make_world(store_file, n=80, n_drawn=80, traces=traces)
     made.label("Ann", {name: of_week(k // 10, k % 10) for k, name in enumerate(ids(80))})
     made.store.close()
-    app = open_app("asr")
-    said = "Ring and the word anomaly: outside what the weeks before lead one to expect"
+    app = opened(open_app("asr"), "asr_s1", "asr_weeks_table_folded")
+    said = "Ring and the word anomaly: outside the range that the weeks before predict"
     assert said in texts(app)
+    # A fall from 7.5 in 10 to none is clear, and its interval is beside it.
+    (change,) = (m for m in app.metric if m.label.startswith("Change"))
+    assert change.value.endswith(" points")
+    assert change.delta.endswith("n = 20")
     (changes,) = [f.value for f in app.dataframe if "adjusted p" in f.value.columns]
     moved = changes[changes["flag"] == "moved"]
-    assert set(moved["class"]) == {"complete", "hallucinated"}
+    assert set(moved["class"]) == {"Completed", "Hallucinated"}
     weekly = next(f.value for f in app.dataframe if "expected" in f.value.columns)
     assert list(weekly["flag"]) == ["-"] * 7 + ["anomaly"]
+
+
+def test_an_address_names_window_and_judge(demo_store: Path, open_app: OpenApp) -> None:
+    app = open_app("asr", asr_window="Last week", judge="none")
+    assert app.segmented_control(key="asr_window").value == "Last week"
+    app = open_app("asr", asr_window="Next year")
+    assert app.segmented_control(key="asr_window").value == "All"

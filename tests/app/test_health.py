@@ -82,7 +82,8 @@ def test_figures_are_for_the_token(served: Store, monkeypatch: pytest.MonkeyPatc
 def test_the_log_says_who_signed_in_and_holds_no_secret(
     served: Store, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health.LOG, "propagate", True)
+    monkeypatch.setattr(health.LOG, "propagate", False)
+    monkeypatch.setattr(health.LOG, "handlers", [caplog.handler])
     caplog.set_level(logging.INFO, health.LOG.name)
     token = sign().cookie
     sign(passphrase=OTHER)

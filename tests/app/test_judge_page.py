@@ -21,7 +21,18 @@ from calibration.records import Evidence, LabelDraft, Verdict
 from calibration.reporting import csv_exports
 from calibration.store import Store
 from tests.analyses.worlds import World, ids
-from tests.app.conftest import NewStore, OpenApp, chip, choose, figures, press, shown, table, texts
+from tests.app.conftest import (
+    NewStore,
+    OpenApp,
+    chip,
+    choose,
+    figures,
+    opened,
+    press,
+    shown,
+    table,
+    texts,
+)
 
 MIX = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
 
@@ -68,7 +79,7 @@ def listed(app: AppTest) -> list[str]:
 
 def moving(app: AppTest) -> pd.DataFrame:
     """Return the list of traces."""
-    (found,) = [frame.value for frame in app.dataframe if "moves" in frame.value.columns]
+    (found,) = [frame.value for frame in app.dataframe if "effect" in frame.value.columns]
     return found
 
 
@@ -82,6 +93,7 @@ def test_a_second_judge_is_compared_and_weeks_can_be(demo: Found, open_app: Open
     assert len(rows) == 2_000
     assert float(rows[0]["complete"]) > 0
     app = open_app("judge", reviewer="lea")
+    opened(app, "judge_groups", "judge_compare", "judge_more")
     app.segmented_control(key="judge_by").set_value("week")
     shown(app.selectbox(key="judge_other").set_value("older").run())
     assert table(app, "week") == [of.name for of in groups.groups]
@@ -91,20 +103,49 @@ def test_a_second_judge_is_compared_and_weeks_can_be(demo: Found, open_app: Open
     question = [step.kind for step in demo.steps].index("question") + 1
     press(app, f"judge_step_traces_{question}")
     assert listed(app) == list(traces.parting_at(demo.traces, "all_subgoals").trace_ids)
-    app.number_input(key="judge_half_width").set_value(0.025).run()
+    app.number_input(key="judge_half_width").set_value(2.5).run()
     assert "labelled traces with the judge; " in texts(app)
 
 
+def test_the_verdict_comes_first_and_closed_sections_work_nothing_out(
+    demo: Found, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("nobody has opened that")
+
+    monkeypatch.setattr(data, "analyse_groups", never)
+    app = open_app("judge")
+    said = texts(app)
+    assert "For the rate: yes, corrected it is 56.6 % [53.0, 60.1]." in said
+    assert "For single traces: no, the judge agrees less with the reviewers" in said
+    assert figures(app) == {
+        "Corrected rate": "56.6 %", "Uncorrected judge": "61.1 %",
+        "The judge saves, of labelling": "58.9 %", "Labelled traces": "300",
+    }  # fmt: skip
+    (picture,) = app.get("vega_lite_chart")
+    assert "human sampling +5.1; judge -1.9; production sampling +0.4" in str(picture.proto)
+    # The numbers of the picture, in four rows that add up.
+    (numbers,) = app.dataframe
+    shares = [float(cell.removesuffix(" %")) for cell in numbers.value["share of the variance"]]
+    assert len(shares) == 4
+    assert sum(shares) == pytest.approx(100, abs=0.2)
+
+
 CLICKS: list[tuple[str, int, str, Callable[[traces.JudgedTraces], TraceSet]]] = [
-    ("two_way", 3, "complete", lambda t: traces.in_cell(t, "hallucinated", "complete")),
-    ("two_way", 0, "complete", lambda t: traces.in_cell(t, "complete", "complete")),
+    ("two_way", 3, "Completed", lambda t: traces.in_cell(t, "hallucinated", "complete")),
+    ("two_way", 0, "Completed", lambda t: traces.in_cell(t, "complete", "complete")),
     ("classes", 3, "recall", lambda t: traces.missed(t, "hallucinated")),
     ("classes", 0, "precision", lambda t: traces.wrongly(t, "complete")),
     ("classes", 4, "labels", lambda t: traces.of_class(t, "abandoned")),
     ("classes", 4, "verdicts", lambda t: traces.with_verdict(t, "abandoned")),
     ("questions", 1, "accuracy", lambda t: traces.parting_at(t, "fabrication")),
     ("leniency_workflow", 0, "labels", lambda t: traces.in_group(t, "workflow", "code_review")),
-    ("groups_workflow", 1, "gross", lambda t: traces.in_group(t, "workflow", "research")),
+    (
+        "groups_workflow",
+        1,
+        "before cost penalty",
+        lambda t: traces.in_group(t, "workflow", "research"),
+    ),
 ]
 
 
@@ -112,7 +153,7 @@ CLICKS: list[tuple[str, int, str, Callable[[traces.JudgedTraces], TraceSet]]] = 
 def test_a_click_lists_the_traces_behind_a_number_and_works_nothing_out_again(
     demo: Found, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = open_app("judge")
+    app = opened(open_app("judge"), "judge_groups")
 
     def never(*_: object, **__: object) -> None:
         raise AssertionError("worked out again")
@@ -142,13 +183,13 @@ def test_a_trace_opens_with_the_reasons_of_both(world: NewStore, open_app: OpenA
         made.store.import_labels(made.batch_id, [draft])
 
     world(fill, n=24, n_drawn=20)
-    app = open_app("judge")
-    (row,) = (k for k, who in enumerate(moving(app)["humans say"]) if "Cem" in who)
-    click(app, "trace", row, "moves")
+    app = opened(open_app("judge"), "judge_listing")
+    (row,) = (k for k, who in enumerate(moving(app)["reviewers' reasons"]) if "Cem" in who)
+    click(app, "trace", row, "effect")
     said = texts(app)
     for part in (
-        "judge-1: complete", "Reason: =1+1 looks partial_plus", "Evidence in response:",
-        "Cem: partial_plus", "Rationale: one seat is missing",
+        "judge-1: Completed", "Reason: =1+1 looks partial_plus", "Evidence in response:",
+        "Cem: Partial-correct", "Rationale: one seat is missing",
     ):  # fmt: skip
         assert part in said
 
@@ -159,9 +200,10 @@ def test_new_data_drop_the_choice(
     world: NewStore, store_file: Path, open_app: OpenApp, change: str
 ) -> None:
     world(judged, n=40, n_drawn=20)
-    app = click(open_app("judge"), "classes", 1, "recall")
+    app = opened(open_app("judge"), "judge_off", "judge_groups")
+    click(app, "classes", 1, "recall")
     assert chip(app, "judge") is not None
-    before = table(app, "recall") + table(app, "gross") + [texts(app)]
+    before = table(app, "recall") + table(app, "before cost penalty") + [texts(app)]
     store = session.open_store(store_file)
     made = World(store=store, batch_id="production-001", drawn=())
     if change == "label":
@@ -170,7 +212,7 @@ def test_new_data_drop_the_choice(
         unjudged = [t for t in ids(40) if t not in set(store.verdict_frame("judge-1")["trace_id"])]
         made.judge(dict.fromkeys(unjudged, "abandoned"))
     shown(app.run())
-    assert table(app, "recall") + table(app, "gross") + [texts(app)] != before
+    assert table(app, "recall") + table(app, "before cost penalty") + [texts(app)] != before
     assert chip(app, "judge") is None
 
 
@@ -178,19 +220,19 @@ def test_new_data_drop_the_choice(
 def test_batches_are_drawn_once_or_refused(
     demo: Found, store_file: Path, open_app: OpenApp
 ) -> None:
-    app = open_app("judge", reviewer="lea")
+    app = opened(open_app("judge", reviewer="lea"), "judge_draw", "judge_escalate")
     app.number_input(key="judge_allocated_n").set_value(3)
     press(app, "judge_allocated_submit")
     assert "3 traces are too few for" in texts(app)
-    assert "is made" not in texts(app)
+    assert "is drawn" not in texts(app)
     app.number_input(key="judge_allocated_n").set_value(80)
     for _ in range(2):
         press(app, "judge_allocated_submit")
     store = session.open_store(store_file)
     (batch,) = (b for b in store.batches() if b.n_items == 80)
     assert (batch.design["judge"], batch.design["allocation"]) == (JUDGE, "neyman")
-    assert f"{batch.batch_id} is made; reviewers find it on the Label page." in texts(app)
-    assert app.selectbox(key="batch of Judge").value == "production-001"
+    assert f"{batch.batch_id} is drawn; reviewers find it on the Label page." in texts(app)
+    assert app.selectbox(key="batch").value == "production-001"
     app.number_input(key="judge_escalated_most").set_value(30)
     press(app, "judge_escalated_submit")
     newest = store.batches()[0].batch_id
@@ -213,14 +255,17 @@ def test_a_refused_rate_leaves_what_can_be_known(world: NewStore, open_app: Open
         made.judge(dict.fromkeys(ids(24), "complete") | dict.fromkeys(made.drawn[:15], "abandoned"))
 
     world(fill, n=24, n_drawn=20)
-    app = open_app("judge")
+    app = opened(
+        open_app("judge"), "judge_estimates", "judge_outcomes", "judge_off", "judge_listing",
+        "judge_export",
+    )  # fmt: skip
     said = texts(app)
     assert "For the rate: no, because 20 labels, fewer than 30." in said
     assert "Refused: post_stratified, ppi_plus_plus" in said
     assert figures(app)["Corrected rate"] == "refused"
-    assert "The share of no class can be given" in said
+    assert "Without a corrected rate there are no corrected shares." in said
     # Recall of the failures: 15 of 20.
-    assert str(table(app, "recall")[4]).startswith("0.750 [")
+    assert str(table(app, "recall")[4]).startswith("75.0 % [")
     assert len(listed(app)) == 5
     buttons: list[Any] = list(app.get("download_button"))
     assert "Calibrated labels as CSV" not in [button.label for button in buttons]
@@ -250,8 +295,8 @@ def test_the_files_parse_guard_formulas_and_are_noted(world: NewStore, store_fil
 def test_what_is_shown_is_noted_and_no_more(
     demo: Found, store_file: Path, open_app: OpenApp
 ) -> None:
-    open_app("judge")
-    open_app("judge", reviewer="lea")
+    opened(open_app("judge"), "judge_listing")
+    opened(open_app("judge", reviewer="lea"), "judge_listing")
     store = session.open_store(store_file)
     seen = store.exposure_frame()
     assert set(seen["reviewer_id"]) == {"lea"}
@@ -268,7 +313,10 @@ def test_what_judge_and_traces_say_is_shown_as_it_is(world: NewStore, open_app: 
         made.store.add_verdicts([Verdict(trace_id=t, **said) for t in made.drawn])
 
     world(fill, traces={t: {"workflow": evil, "model": evil} for t in ids(12)})
-    app = click(open_app("judge"), "trace", 0, "trace")
-    assert f"{evil}: abandoned" in texts(app)
+    app = opened(open_app("judge"), "judge_listing", "judge_groups", "judge_export")
+    click(app, "trace", 0, "trace")
+    assert f"{evil}: Abandoned" in texts(app)
     for element in [*app.markdown, *app.caption]:
         assert "![x](http://evil" not in element.value
+    for block in app.expander:
+        assert "![x](http://evil" not in block.label

@@ -4,8 +4,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import session
+from calibration.analyses.reviewers.examinations import add_practice
 from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.store import Store
+from reference_dataset.loader import load_reference
 from tests.app.conftest import OpenApp, press, texts
 from tests.browser.samples import build_store
 
@@ -36,15 +38,37 @@ def test_one_comes_in_under_a_new_or_a_known_name(store_file: Path, open_app: Op
     build_store(store_file, 2)
     app = open_app()
     press(app, "person_new")
-    assert "reviewer name must have" in texts(app)
+    assert "Reviewer name must have" in texts(app)
     app.text_input(key="label_new_name").input("Zoë B.")
     press(app, "person_new")
     assert app.query_params["reviewer"] == "zoe-b"
-    assert app.sidebar.text[0].value == "Zoë B."
+    assert "Zoë B. (reviewer)" in texts(app)
     press(app, "switch")
     assert "Who is labelling?" in texts(app)
     press(app, "person_zoe-b")
     assert app.query_params["reviewer"] == "zoe-b"
+
+
+def test_a_new_reviewer_is_welcomed_once_where_there_is_practice(
+    store_file: Path, open_app: OpenApp
+) -> None:
+    build_store(store_file, 2)
+    with Store.open(store_file) as store:
+        for name in ("Anna", "Ben"):
+            store.add_reviewer(name)
+        practice = add_practice(store, load_reference())
+    app = open_app(reviewer="anna", plain="true")
+    assert "Welcome, Anna" in texts(app)
+    assert "Practice: 60 traces" in texts(app)
+    assert "You pass with about 61 of 70 right" in texts(app)
+    press(app, "welcome_practise")
+    assert app.selectbox(key="label_batch").value == practice.batch_id
+    assert "0 of 60 labelled" in texts(app)
+    app = open_app(reviewer="ben", plain="true")
+    press(app, "welcome_work")
+    assert "0 of 2 labelled" in texts(app)
+    press(app, "answer_no")
+    assert "Welcome" not in texts(open_app(reviewer="ben", plain="true"))
 
 
 def test_the_batch_can_be_chosen_of_several(store_file: Path, open_app: OpenApp) -> None:
@@ -84,7 +108,7 @@ def test_the_plain_view_labels_undoes_and_skips(plain: AppTest, store_file: Path
 def test_a_fabrication_needs_a_quote_that_stands_in_the_trace(plain: AppTest) -> None:
     press(plain, "answer_yes")
     press(plain, "answer_yes")
-    assert "exactly as they stand" in texts(plain)
+    assert "exactly as a step has them" in texts(plain)
     plain.text_input(key="plain_quote_t-000").input("arrives on Tuesday").run()
     press(plain, "answer_yes")
     assert "customer 1 " in texts(plain)

@@ -1,10 +1,12 @@
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from app.desk.data import bounded, desk_data
-from app.desk.events import Receipts, apply_events
+from app.desk.data import bounded, desk_data, trace_for_page
+from app.desk.events import Receipts, apply_events, find_quote
+from calibration.records import Step
 from calibration.store import Store
 from tests.browser.samples import build_store
 
@@ -37,6 +39,27 @@ def test_an_outbox_sent_twice_is_stored_once(store: Store) -> None:
     assert n_labels(store) == 2
     assert receipts.refused == {}
     assert store.acknowledged("anna", BATCH, ["a", "b", "c"]) == {"a", "b"}
+
+
+def test_a_quote_is_found_in_the_run_and_not_in_what_instructs_the_agent(store: Store) -> None:
+    (trace, *_) = store.queue("anna", BATCH).items
+    rules = Step(step_id="s0", role="developer", content="Refunds take 5 days.")
+    told = replace(trace, steps=(rules, *trace.steps), response="They take 5 days.")
+    assert find_quote(told, "Refunds take") == ""
+    assert find_quote(told, "take 5 days") == "response"
+    assert find_quote(told, "Where is my order") == "s1"
+
+
+def test_the_page_learns_which_call_a_result_answers_and_who_was_simulated(store: Store) -> None:
+    (trace, *_) = store.queue("anna", BATCH).items
+    steps = (
+        Step(step_id="s1", role="assistant", tool="get", arguments="{}"),
+        Step(step_id="s2", role="tool", tool="get", result="no", call="s1"),
+    )
+    shown = trace_for_page(replace(trace, steps=steps, simulated_user=True))
+    assert [step.get("call") for step in shown["steps"]] == [None, "s1"]
+    assert shown["simulated_user"] is True
+    assert trace_for_page(trace)["simulated_user"] is False
 
 
 def test_a_refused_event_stops_no_other_and_its_undo_takes_no_older_one_back(store: Store) -> None:

@@ -4,7 +4,8 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -93,21 +94,30 @@ def test_a_file_of_a_closed_tab_is_freed(
     assert freed == ["tab"]
 
 
-async def _idle(*parts: bytes, n: int = 1) -> list[float]:
-    """Connect n times, send parts, and return the seconds until the server hangs up."""
+@asynccontextmanager
+async def _serving() -> AsyncIterator[int]:
+    """A server with the limits, as its port; told to stop and waited for at the end."""
 
     class Limited(H11Protocol):
         pass
 
     sockets.limit_sockets(Limited)
-    app = Starlette(routes=[Route("/", taken)])
+    app = Starlette(routes=[Route("/", taken, methods=["GET", "PUT"])])
     server = uvicorn.Server(uvicorn.Config(app, port=0, http=Limited, log_config=None))
     serving = asyncio.create_task(server.serve())
     while not server.started:
         await asyncio.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield server.servers[0].sockets[0].getsockname()[1]
+    finally:
+        server.should_exit = True
+        await serving
 
-    async def one() -> float:
+
+async def _idle(*parts: bytes, n: int = 1) -> list[float]:
+    """Connect n times, send parts, and return the seconds until the server hangs up."""
+
+    async def one(port: int) -> float:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         started = time.perf_counter()
         with suppress(ConnectionError):
@@ -118,11 +128,8 @@ async def _idle(*parts: bytes, n: int = 1) -> list[float]:
         writer.close()
         return time.perf_counter() - started
 
-    try:
-        return await asyncio.gather(*(one() for _ in range(n)))
-    finally:
-        server.should_exit = True
-        await serving
+    async with _serving() as port:
+        return await asyncio.gather(*(one(port) for _ in range(n)))
 
 
 WHOLE = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -137,11 +144,63 @@ def test_a_socket_without_a_whole_request_is_cut(
     assert 0.4 < seconds < 2  # uvicorn alone waits for ever
 
 
+BODY = b"PUT / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 200000\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("parts", "least", "most"),
+    [
+        ([BODY], 0.4, 1.5),
+        ([BODY, *[b"x" * 9] * 20], 0.4, 1.5),  # byte by byte
+        ([BODY, *[b"x" * 1_000] * 20], 1.3, 3.0),  # fast enough for a second, and then silent
+    ],
+)
+def test_a_body_that_comes_too_slowly_is_cut(
+    parts: list[bytes], least: float, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "BODY_S", 0.5)
+    monkeypatch.setattr(sockets, "LEAST_BYTES_A_SECOND", 5_000)
+    (seconds,) = asyncio.run(_idle(*parts))
+    assert least < seconds < most  # uvicorn alone waits for ever
+
+
+def test_a_body_that_the_app_does_not_take_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "BODY_S", 0.2)
+    answered = []
+
+    async def busy(request: Request) -> PlainTextResponse:
+        await asyncio.sleep(1)  # meanwhile 64 kB wait, and no more is read
+        answered.append(len(await request.body()))
+        return PlainTextResponse("taken")
+
+    monkeypatch.setitem(globals(), "taken", busy)
+    asyncio.run(_idle(BODY + b"x" * 200_000))
+    assert answered == [200_000]
+
+
 def test_more_connections_than_the_limit_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sockets, "MOST_CONNECTIONS", 5)
     monkeypatch.setattr(sockets, "HEADERS_S", 1.5)
     seconds = asyncio.run(_idle(b"GET", n=20))
     assert (sum(s < 1 for s in seconds), sum(s > 1 for s in seconds)) == (15, 5)
+
+
+async def _stop(*parts: bytes) -> float:
+    """Connect, send parts, and return the seconds that the server then takes to stop."""
+    async with _serving() as port:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.writelines(parts)
+        await asyncio.sleep(0.1)
+        told = time.perf_counter()
+    writer.close()
+    return time.perf_counter() - told
+
+
+def test_a_server_told_to_stop_does_not_wait_for_a_silent_visitor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sockets, "STOP_S", 0.5)
+    assert asyncio.run(_stop(BODY)) < 3  # a body of which nothing comes is cut after 15
 
 
 def test_a_burst_of_one_text_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from streamlit.web.server.starlette import starlette_websocket
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from app import asgi, session
-from app.access.door import page_of
+from app.access.door import is_local, page_of
 from calibration.errors import InputError, NotAllowedError
 from calibration.serving import (
     PUBLIC_ORIGIN,
@@ -83,6 +83,13 @@ def test_two_origins_are_none(token: str) -> None:
     scope = {"type": "websocket", "scheme": "ws", "headers": headers}
     assert page_of(HTTPConnection(scope)) is None
     assert page_of(HTTPConnection(scope | {"headers": headers[:2]})) is not None
+
+
+def test_a_visitor_by_http_1_0_came_through_a_proxy() -> None:
+    scope = {"type": "http", "scheme": "http", "headers": [(b"host", b"127.0.0.1:8501")],
+             "client": ("127.0.0.1", 5)}  # fmt: skip
+    assert is_local(HTTPConnection(scope | {"http_version": "1.1"}))
+    assert not is_local(HTTPConnection(scope | {"http_version": "1.0"}))
 
 
 def test_behind_a_proxy_the_public_origin_alone_acts(

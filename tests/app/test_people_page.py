@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import frame, session
-from calibration.store import Store, sign_in
+from calibration.store import Claims, Store, sign_in
 from tests.app.conftest import OpenApp, press, texts
 from tests.stores import hashing_quickly
 
@@ -47,11 +47,11 @@ def test_people_are_added_and_a_bad_name_is_refused(people: AppTest, store: Stor
 
 def test_a_passphrase_is_made_up_and_stays_until_it_is_noted(people: AppTest, store: Store) -> None:
     press(choose(people, "rea"), "people_generate_rea")
-    assert "The passphrase of Rea, which nobody can look up later:" in texts(people)
-    made = people.code[0].value
+    assert "The passphrase of Rea, which nobody can look up later." in texts(people)
+    made = people.code[0].value.rpartition("Passphrase: ")[2]
     assert store.verify_sign_in("Rea", made, "127.0.0.1")
     choose(people, "ada")
-    assert people.code[0].value == made
+    assert people.code[0].value.endswith(made)
     press(people, "people_noted")
     assert made not in texts(people)
 
@@ -107,7 +107,7 @@ def test_the_longest_name_is_taken_and_a_longer_one_refused(people: AppTest, sto
     store.add_reviewer("N" * 80)
     choose(people.run(), "n" * 80)
     made = people.button(key=f"people_generate_{'n' * 80}").label
-    assert made == f"Make one up for {'N' * 27}…"
+    assert made == f"Generate passphrase for {'N' * 27}…"
     # Many people do not fill the page.
     assert "61 people: 60 reviewers, 0 leads, 1 admin." in texts(people)
     assert not people.table
@@ -115,3 +115,32 @@ def test_the_longest_name_is_taken_and_a_longer_one_refused(people: AppTest, sto
     # A name on a button stays a name.
     assert frame.plain("Zoë O'Hara-Lind …") == "Zoë O'Hara-Lind …"
     assert frame.plain("*a* [b](c) :d: \\") == r"\*a\* \[b\]\(c\) \:d\: \\"
+
+
+def test_people_are_linked_to_the_identity_provider_where_they_sign_in_by_it(
+    store: Store, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.link("ada", email="ada@example.org")
+    store.set_identities("oidc")
+    claims = Claims("https://login.example.org", "a-1", email="ada@example.org")
+    token = store.sign_in_by_provider(claims, "127.0.0.1")
+    monkeypatch.setattr(session, "_token", lambda: token)
+    people = open_app("people")
+    assert "People sign in with their identity provider." in texts(people)
+    assert not [b for b in people.button if str(b.key).startswith("people_generate")]
+    for typed, said in (
+        ("rea", "'rea' is no email address"),
+        ("ada@example.org", "is linked to 'ada'"),
+        ("rea@example.org ", "Rea signs in as rea@example.org from now on."),
+    ):
+        choose(people, "rea").text_input(key="people_email_rea").input(typed)
+        press(people, "people_link_now_rea")
+        assert said in texts(people)
+    assert list(people.table[0].value["at the identity provider"]) == [
+        "ada@example.org", "rea@example.org (not used yet)",
+    ]  # fmt: skip
+    press(choose(people, "ada"), "people_unlink_ada")
+    assert "ada is the only admin" in texts(people)
+    press(choose(people, "rea"), "people_unlink_rea")
+    assert "Rea cannot sign in any more." in texts(people)
+    assert [a.link for a in store.access()] == ["ada@example.org", None]

@@ -17,7 +17,7 @@ from calibration.store import queue
 from reference_dataset.loader import load_reference
 from tests.analyses.examinees import Examinee, set_clock
 from tests.analyses.worlds import make_world as make_small
-from tests.app.conftest import OpenApp, texts
+from tests.app.conftest import OpenApp, figures, opened, texts
 from tests.store.builders import COMPLETE
 from tests.store.inserts import World, make_world
 
@@ -44,10 +44,12 @@ def test_a_lead_sees_how_each_one_agrees_and_what_certificate_they_have(
     ben.start()
     cy.start()
     made.store.close()
-    app = open_app("reviewers", reviewer="lea")
-    table = app.dataframe[0].value.set_index("reviewer")
+    app = opened(open_app("reviewers", reviewer="lea"), "reviewers_all")
+    assert figures(app)["Least agreement with others"] == "75.0 %"
+    assert "No quality checks yet: only the agreement with the others is known." in texts(app)
+    (table,) = (f.value.set_index("reviewer") for f in app.dataframe if "beside" in f.value)
     # Ann and Ben agree on 3 of 4.
-    assert table["beside"]["Ann"].startswith("0.75 [")
+    assert table["beside"]["Ann"].startswith("75.0 % [")
     assert table["beside"]["Ann"].endswith("], n = 4")
     assert table["beside"]["Cy"] == "not estimable"
     assert "Cy: not estimable: this rater shared no item with another" in texts(app)
@@ -61,7 +63,11 @@ def test_a_lead_sees_how_each_one_agrees_and_what_certificate_they_have(
 @pytest.mark.long
 def test_missed_checks_that_a_lead_was_shown_are_noted(demo_store: Path, open_app: OpenApp) -> None:
     app = open_app("reviewers", reviewer="lea")
-    shown = set(app.dataframe[1].value["trace"])
+    # Closed sections show no check, work nothing out, and expose nobody.
+    assert session.open_store(demo_store).exposure_frame().empty
+    opened(app, "reviewers_time")
+    (missed,) = (f.value for f in app.dataframe if "right class" in f.value)
+    shown = set(missed["trace"])
     frame = session.open_store(demo_store).exposure_frame()
     mine = frame[frame["reviewer_id"] == "lea"]
     assert shown <= set(mine["trace_id"])
@@ -131,7 +137,7 @@ def test_what_is_sent_of_an_insert_is_what_is_sent_of_every_trace(world: World) 
         assert sent["tags"] == (["late"] if place > 5 else [])
         assert sent["pace_s"] == (30.0 if place >= 5 else None)
         assert sent["state"] == "open"
-        assert not sent["practice"]
+        assert sent["purpose"] == "production"
     said = repr(answers)
     for word in ("inserted", "gold", "repeat", "production-001", "production-002"):
         assert word not in said

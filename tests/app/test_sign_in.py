@@ -16,7 +16,7 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from app import asgi, session
-from app.access import health
+from app.access import health, oidc
 from app.access import sign_in as forms
 from app.access.door import HEALTH, Door
 from app.access.sign_in import ROUTES
@@ -42,6 +42,7 @@ APP = Starlette(
     routes=[
         Route(HEALTH, health.healthz),
         *ROUTES,
+        *oidc.ROUTES,
         WebSocketRoute("/{path:path}", stream),
         Mount("/", Route("/{path:path}", inside, methods=["GET", "POST", "PUT", "DELETE"])),
     ],
@@ -104,7 +105,11 @@ def ask(
     async def send(message: Any) -> None:
         if message["type"] == "http.response.start":
             answer.status = message["status"]
-            answer.headers = {n.decode(): v.decode() for n, v in message["headers"]}
+            for name, value in message["headers"]:  # of cookies there may be several
+                known = answer.headers.get(name.decode())
+                answer.headers[name.decode()] = (
+                    f"{known}, {value.decode()}" if known else value.decode()
+                )
         elif message["type"] == "websocket.accept":
             answer.status = 101
         elif message["type"] == "websocket.close" and not answer.status:

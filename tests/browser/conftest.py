@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -88,7 +89,7 @@ class Server:
                     sys.executable, "-m", "streamlit", "run", str(APP),
                     f"--server.port={self.port}", "--server.address=127.0.0.1",
                 ],
-                env=os.environ | {"ASR_STORE": str(self.store)},
+                env=os.environ | {"ASR_STORE": str(self.store), "PYTHONFAULTHANDLER": "1"},
                 cwd=self.store.parent,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -112,8 +113,15 @@ class Server:
     def stop(self) -> None:
         if self.process is not None:
             self.process.terminate()
-            self.process.wait(timeout=15)
-            self.process = None
+            try:
+                self.process.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                self.process.send_signal(signal.SIGABRT)  # writes where every thread is
+                self.process.wait(timeout=15)
+                log = self.store.with_suffix(".log").read_text()
+                raise RuntimeError(f"the server does not stop:\n{log[-8_000:]}") from None
+            finally:
+                self.process = None
 
     def kill(self) -> None:
         if self.process is not None:

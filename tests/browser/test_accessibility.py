@@ -9,8 +9,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from calibration.store import Store
 from tests.browser.conftest import NOT_RUN, Server
-from tests.browser.desk import Desk
 from tests.browser.test_data_page import runs
+from tests.browser.test_practice import Practice
 from tests.stores import copy_store
 
 pytestmark = pytest.mark.browser
@@ -18,16 +18,17 @@ AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 
 PAGES = {
-    "agreement": "Krippendorff's alpha",
-    "judge": "What would make it better?",
+    "agreement": "Where disagreements start",
+    "judge": "Where the width of the interval comes from",
     "asr": "Agent success rate",
-    "start": "Store and ceilings",
+    "start": "Import traces",
     # The first page of a lead has an address like the others.
-    "overview?reviewer=lea": "When it is enough",
-    "data": "2,000 traces",
+    "overview?reviewer=lea": "Do next",
+    "data?q=class:hallucinated": "class:hallucinated",
+    "trace?id=run-0002": "Verdicts",
     "certify?reviewer=lea": "For leads: who is certified",
     "adjudicate?reviewer=lea": "open disagreements",
-    "reviewers": "Agrees with others",
+    "reviewers": "Least agreement with others",
 }
 
 
@@ -80,19 +81,23 @@ def test_no_page_has_a_serious_violation(
             settle(page)
             found[name] = violations(page)
         page.goto(f"{server.url}/data")
-        page.get_by_role("tab", name="Import files").click()
+        page.get_by_text("Import files").click()
         page.locator("input[type=file]").set_input_files(runs(tmp_path / "runs.jsonl"))
         page.get_by_role("button", name="Read the files").click()
         page.get_by_text("What the files hold").wait_for()
-        page.get_by_label("Ceiling, USD a unit").fill("0.5")
-        page.get_by_label("Ceiling, USD a unit").press("Enter")
+        page.get_by_label("Ceiling, USD per unit").fill("0.5")
+        page.get_by_label("Ceiling, USD per unit").press("Enter")
         expect(page.get_by_role("button", name="Import 3 traces")).to_be_enabled()
         settle(page)
         found["import"] = violations(page)
         page.goto(server.url)
         page.get_by_label("name").wait_for()
         found["who"] = violations(page)
-        desk = Desk(page, server.url)
+        page.goto(f"{server.url}/label?reviewer=lea")
+        page.get_by_role("button", name="Start practising").wait_for()
+        settle(page)
+        found["welcome"] = violations(page)
+        desk = Practice(page, server.url)
         desk.open(f"Anna {scheme}")
         found["desk"] = violations(page)
         desk.press("?")

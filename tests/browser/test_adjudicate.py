@@ -175,7 +175,7 @@ def test_what_is_to_be_done_is_in_sight_on_a_small_screen(bench: Bench) -> None:
     bench.decide("complete")
     panel = bench.page.locator(".panel")
     assert panel.evaluate("e => e.scrollHeight > e.clientHeight")  # there is more than fits
-    seen = ["Trace unclear", "Rubric unclear", "Slip", "Real judgement", "Make it consensus"]
+    seen = ["Trace unclear", "Rubric unclear", "Slip", "Real judgement", "Save as final"]
     for name in seen:
         assert on_top(bench.page.locator(".dock").get_by_role("button", name=name))
     bench.press("w", gap=0.3)

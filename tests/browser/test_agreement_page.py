@@ -47,22 +47,42 @@ def click_cell(page: Page, table: Locator, across: int, row: int) -> None:
     page.mouse.click(x, y, delay=40)
 
 
+def open_section(page: Page, key: str) -> None:
+    """Open a section by its heading, with the keyboard."""
+    heading = page.locator(f".st-key-{key}_section summary")
+    heading.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(f".st-key-{key}_section details")).to_have_attribute("open", "")
+    page.wait_for_timeout(500)
+
+
+def height(page: Page) -> float:
+    """Return how high a page is, whatever the window shows of it."""
+    box = page.locator("[data-testid=stMainBlockContainer]").bounding_box()
+    assert box is not None
+    return box["height"]
+
+
 @pytest.mark.long
 def test_from_a_number_to_its_traces(server: Server, page: Page, result: AgreementAnalysis) -> None:
     expected = confused(result, 0, 2).trace_ids
     server.start()
     page.goto(f"{server.url}/agreement?reviewer=lea")
-    expect(page.get_by_role("heading", name="What to do?")).to_be_visible(timeout=SLOW_MS)
+    expect(page.get_by_role("heading", name="Do next")).to_be_visible(timeout=SLOW_MS)
+    assert height(page) <= 2_400
+    open_section(page, "agreement_confused")
+    open_section(page, "agreement_export")
     expect(page.get_by_role("button", name="Download as CSV")).to_have_count(0)
     page.wait_for_timeout(1500)
 
     click_cell(page, grid(page, "Pairs of classes"), 300, 0)
-    said = f"{len(expected)} traces where complete and partial_minus are confused"
+    said = f"{len(expected)} traces where Completed and Partial-incorrect are confused"
     shown = page.locator(".st-key-agreement_chip")
     expect(shown.get_by_text(said)).to_be_visible()
     expect(shown).to_be_in_viewport()
+    expect(page.get_by_role("heading", name="Least certain class first")).to_be_visible()
     page.get_by_role("link", name="See them").click()
-    traces = grid(page, "Traces where complete")
+    traces = grid(page, "Traces where Completed")
     expect(traces).to_be_in_viewport()
     page.wait_for_timeout(500)
 
@@ -74,7 +94,8 @@ def test_from_a_number_to_its_traces(server: Server, page: Page, result: Agreeme
     expect(opened.get_by_text(f"{expected[2]} (3 of {len(expected)})")).to_be_visible()
     third = next(of for of in result.disputed if of.trace_id == expected[2])
     for outcome in third.classes.values():
-        expect(opened.get_by_text(f"(simulated): {outcome}")).to_be_visible()
+        title = result.taxonomy.titles[outcome]
+        expect(opened.get_by_text(f"(simulated): {title}")).to_be_visible()
     opened.get_by_role("button", name="Previous trace").click()
     expect(opened.get_by_text(f"{expected[1]} (2 of {len(expected)})")).to_be_visible()
     assert violations(page) == []
@@ -90,6 +111,8 @@ def test_from_a_number_to_its_traces(server: Server, page: Page, result: Agreeme
     page.get_by_role("button", name="Show all").click()
     expect(shown).to_have_count(0)
     expect(page.get_by_text("36 traces on which reviewers differ")).to_be_visible()
+    # What is open stays open.
+    expect(grid(page, "Traces on which")).to_be_visible()
     # What was clicked before is clicked again: it counts again.
     click_cell(page, grid(page, "Pairs of classes"), 300, 1)
-    expect(shown.get_by_text("6 traces where complete and partial_plus")).to_be_visible()
+    expect(shown.get_by_text("6 traces where Completed and Partial-correct")).to_be_visible()

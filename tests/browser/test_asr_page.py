@@ -15,7 +15,7 @@ from calibration.reporting.sections.success_rate import document
 from calibration.store import Store
 from tests.browser.conftest import Server
 from tests.browser.test_accessibility import settle, violations
-from tests.browser.test_agreement_page import SLOW_MS, click_cell, grid
+from tests.browser.test_agreement_page import SLOW_MS, click_cell, grid, height
 from tests.stores import copy_store
 
 pytestmark = pytest.mark.browser
@@ -41,6 +41,7 @@ def test_narrowed_saved_and_a_trace_opened(
     page.goto(f"{server.url}/asr?reviewer=lea")
     page.get_by_text("runs like the 2,000 production traces").wait_for(timeout=SLOW_MS)
 
+    assert height(page) <= 2_400
     page.get_by_role("radio", name="Last 4 weeks").click()
     page.get_by_text("(2026-W32 to 2026-W35)").first.wait_for(timeout=SLOW_MS)
     page.get_by_role("combobox", name="Workflow").click()
@@ -60,14 +61,14 @@ def test_narrowed_saved_and_a_trace_opened(
     alone.close()
 
     items = expected.work["partial_minus"]
-    page.locator("#traces").scroll_into_view_if_needed()
-    listed = grid(page, "Traces labelled partial_minus")
+    page.get_by_role("button", name="Open the review queue").click()
+    listed = grid(page, "Traces labelled Partial-incorrect")
     listed.scroll_into_view_if_needed()
     page.wait_for_timeout(500)
     click_cell(page, listed, 40, 1)
     opened = page.locator(".st-key-asr_opened")
     expect(opened.get_by_text(f"{items[1].trace_id} (2 of {len(items)})")).to_be_visible()
-    expect(opened.get_by_text("partial_minus").first).to_be_visible()
+    expect(opened.get_by_text("Partial-incorrect").first).to_be_visible()
 
     with page.expect_download() as taken:
         page.get_by_role("button", name=f"Download these {len(items)} as CSV").click()

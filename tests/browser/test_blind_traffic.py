@@ -220,7 +220,7 @@ def test_nothing_hidden_goes_over_the_wire(server: Server, page: Page, tmp_path:
 
 GOOD = "correct horse battery"
 
-PAGES = ("overview", "agreement", "judge", "asr", "data", "start", "people")
+PAGES = ("overview", "agreement", "judge", "asr", "data", "start", "people", "trace")
 
 OTHERS = f"{HIDDEN}-colleague"
 
@@ -290,7 +290,7 @@ def test_a_reviewer_receives_nothing_of_others(
 @pytest.mark.parametrize("name", ["Leandra", "Adelheid"])
 def test_no_role_receives_a_secret(server: Server, page: Page, traffic: Traffic, name: str) -> None:
     enter(page, server.url, name, traffic)
-    page.get_by_role("heading", name="Overview").wait_for()
+    page.get_by_role("heading", name="Home").wait_for()
     for address in ("agreement", "data", "people"):
         traffic.heard()
         page.goto(f"{server.url}/{address}")
@@ -301,3 +301,23 @@ def test_no_role_receives_a_secret(server: Server, page: Page, traffic: Traffic,
     assert [s for s in ("$argon2", GOOD, cookie["value"]) if s in text] == []
     # What leads are shown of others is in the traffic, so the search above would find it too.
     assert "Colleague" in text
+
+
+@pytest.mark.long
+def test_a_lead_receives_nothing_of_a_trace_that_is_still_to_be_decided(
+    server: Server, page: Page, traffic: Traffic
+) -> None:
+    enter(page, server.url, "Leandra", traffic)
+    page.get_by_role("heading", name="Home").wait_for()
+    alone = page.context.new_page()
+    traffic = Traffic(alone)
+    # By the id that is no secret: the other one would be in the traffic because it was asked for.
+    alone.goto(f"{server.url}/trace?id=csv-1")
+    alone.get_by_text(f"{SEEN} (csv-1)").wait_for()
+    alone.wait_for_timeout(1_500)
+    text = traffic.heard()
+    assert found_signs(text) == []
+    assert "Colleague" not in text
+    alone.get_by_role("button", name="Show labels and verdicts").click()
+    alone.get_by_text(f"{HIDDEN}-rationale").wait_for()
+    assert found_signs(traffic.heard()) != []

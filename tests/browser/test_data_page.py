@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from playwright.sync_api import Download, Page, expect
 
 from calibration.store import Store, TraceFilter
 from tests.browser.conftest import Server
+from tests.store.builders import make_trace
 
 pytestmark = pytest.mark.browser
 
@@ -34,6 +36,22 @@ def runs(path: Path) -> Path:
     return path
 
 
+def search(page: Page, line: str, heading: str) -> None:
+    """Type into the search line as a person does, and wait for what it finds."""
+    box = page.get_by_role("combobox", name="Search")
+    box.press_sequentially(line)
+    box.press("Enter")
+    box.press("Escape")
+    expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible(timeout=SLOW_MS)
+
+
+def click_row(page: Page, row: int) -> None:
+    """Click the id of a trace in the table, which is drawn on a canvas."""
+    table = page.get_by_test_id("stDataFrame").first
+    expect(table.locator("canvas").first).to_be_visible(timeout=SLOW_MS)
+    table.locator(".dvn-scroller").click(position={"x": 50, "y": 35 + 35 * row + 17})
+
+
 def cells(download: Download) -> list[list[str]]:
     text = download.path().read_bytes().decode()
     return list(csv.reader(io.StringIO(text, newline="")))
@@ -47,32 +65,25 @@ def test_files_become_a_batch(server: Server, page: Page, tmp_path: Path) -> Non
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{server.url}/data?reviewer=lea")
-    expect(page.get_by_role("tab", name="Import files")).to_have_attribute(
-        "aria-selected", "true", timeout=SLOW_MS
-    )
     page.locator("input[type=file]").set_input_files(runs(tmp_path / "marker-file.jsonl"))
     page.get_by_role("button", name="Read the files").click()
     expect(page.get_by_text("What the files hold")).to_be_visible(timeout=SLOW_MS)
     with page.expect_download() as aside:
-        page.get_by_role("button", name="Download what was set aside").click()
+        page.get_by_role("button", name="Download the skipped rows").click()
     name, line, reason = cells(aside.value)[1]
     assert (name, line) == ("marker-file.jsonl", "4")
     assert reason
-    page.get_by_label("Ceiling, USD a unit").fill("0.5")
-    page.get_by_label("Ceiling, USD a unit").press("Enter")
+    page.get_by_label("Ceiling, USD per unit").fill("0.5")
+    page.get_by_label("Ceiling, USD per unit").press("Enter")
     page.get_by_role("button", name="Import 3 traces").click()
     expect(page.get_by_role("heading", name="Imported", exact=True)).to_be_visible(timeout=SLOW_MS)
 
-    page.get_by_role("tab", name="Traces").click()
     expect(page.get_by_role("heading", name="3 traces")).to_be_visible(timeout=SLOW_MS)
-    page.get_by_role("combobox", name="Tool called").click()
-    page.get_by_role("option", name="pay").click()
-    expect(page.get_by_role("heading", name="2 traces")).to_be_visible(timeout=SLOW_MS)
-    page.get_by_role("combobox", name="How its calls ended").click()
-    page.get_by_role("option", name="a call ended in an error").click()
-    expect(page.get_by_role("heading", name="1 traces")).to_be_visible(timeout=SLOW_MS)
+    search(page, "tool:pay", "2 traces")
+    search(page, "error:yes", "1 trace")
     # The table's own download would not guard its cells.
     expect(page.get_by_role("button", name="Download as CSV")).to_have_count(0)
+    page.get_by_text("Make a batch of these").click()
     with page.expect_download() as export:
         page.get_by_role("button", name="Export all 1 as CSV").click()
     head, values = cells(export.value)
@@ -90,3 +101,37 @@ def test_files_become_a_batch(server: Server, page: Page, tmp_path: Path) -> Non
         assert list(store.batch_items(batch.batch_id)["trace_id"]) == ["r1"]
         assert TraceFilter.from_dict(batch.design["filters"]).tool_ended == "error"
         assert store.workflows()[EVIL].ceiling_usd == 0.5
+
+
+@pytest.mark.long
+def test_a_trace_is_opened_from_the_list_and_left_again(server: Server, page: Page) -> None:
+    with Store.open(server.store, create=True) as store:
+        store.add_reviewer("Lea", role="lead")
+        store.ingest([make_trace(k, trace_id=f"run-{k}") for k in range(4)])
+        store.ingest([make_trace(9, workflow="hotels")])
+    server.start()
+    page.goto(f"{server.url}/data?reviewer=lea")
+    expect(page.get_by_role("heading", name="5 traces")).to_be_visible(timeout=SLOW_MS)
+    search(page, "workflow:research", "4 traces")
+    listed = f"{server.url}/data?q=workflow%3Aresearch&reviewer=lea"
+    expect(page).to_have_url(re.compile(re.escape("q=workflow%3Aresearch")))
+    click_row(page, 1)
+    expect(page.get_by_role("heading", name="run-1", exact=True)).to_be_visible(timeout=SLOW_MS)
+    expect(page).to_have_url(re.compile(r"/trace\?id=run-1&list=\w+&reviewer=lea$"))
+    page.keyboard.press("n")
+    expect(page.get_by_text("3 of 4")).to_be_visible(timeout=SLOW_MS)
+    expect(page.get_by_role("heading", name="run-2", exact=True)).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name="run-1", exact=True)).to_be_visible(timeout=SLOW_MS)
+    page.reload()
+    expect(page.get_by_text("2 of 4")).to_be_visible(timeout=SLOW_MS)
+    # Back to the list, by the browser and by the link, with what was searched.
+    page.go_back()
+    expect(page.get_by_role("heading", name="4 traces")).to_be_visible(timeout=SLOW_MS)
+    assert sorted(page.url.split("?")[1].split("&")) == sorted(listed.split("?")[1].split("&"))
+    page.go_forward()
+    expect(page.get_by_text("2 of 4")).to_be_visible(timeout=SLOW_MS)
+    page.get_by_role("link", name="Back to Data").click()
+    expect(page.get_by_role("heading", name="4 traces")).to_be_visible(timeout=SLOW_MS)
+    page.reload()
+    expect(page.get_by_role("heading", name="4 traces")).to_be_visible(timeout=SLOW_MS)

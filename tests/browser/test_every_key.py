@@ -217,6 +217,16 @@ def long_texts(desk: Desk) -> None:
     expect(button).to_have_count(1)
 
 
+@key("R")
+def as_it_came(desk: Desk) -> None:
+    desk.page.keyboard.press("Home")
+    desk.press("jj")
+    arguments = desk.page.locator("section[data-step=s2] .arguments")
+    for shown in ("order_id: W1000  ·  part: 2", '{"order_id": "W1000", "part": 2}') * 2:
+        expect(arguments).to_have_text(shown)
+        desk.press("r")
+
+
 @key("S")
 def skip(desk: Desk) -> None:
     desk.press("s")
@@ -272,6 +282,10 @@ def test_every_key_of_the_list_does_what_it_says(server: Server, page: Page) -> 
     page.keyboard.type(QUOTE)
     page.keyboard.press("Enter")
     desk.press("yny", gap=0.15)
+    # One is ticked as not done: that is asked back, and the same key confirms.
+    expect(page.locator(".question-box")).to_have_attribute("data-asked", "2")
+    time.sleep(0.3)
+    desk.press("y")
     desk.wait_painted(first)
     desk.wait_saved()
     server.stop()

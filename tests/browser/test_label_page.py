@@ -91,6 +91,105 @@ def test_thirty_traces_by_keyboard_are_thirty_labels(server: Server, page: Page)
     assert labelled_after_reload <= painted
 
 
+def place_of_buttons(page: Page) -> list[tuple[float, float]]:
+    boxes = [page.locator(f".answer.{answer}").bounding_box() for answer in ("yes", "no")]
+    return [(box["x"], box["y"]) for box in boxes if box]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("width", [1440, 1024])
+def test_yes_and_no_never_move(server: Server, page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    build_store(server.store, 3)
+    server.start()
+    desk = Desk(page, server.url)
+    desk.open()
+    places = [place_of_buttons(page)]
+    for key in "ynn":
+        desk.press(key)
+        places.append(place_of_buttons(page))
+    assert len(places[0]) == 2
+    assert places == [places[0]] * 4
+    trace = desk.get("trace")
+    desk.press("n")
+    desk.wait_painted(trace)
+    assert place_of_buttons(page) == places[0]
+    # Nor when a sub-goal that is not done is held against "all done", or an answer is taken back.
+    desk.press("g")
+    desk.press("n")
+    desk.press("g")
+    desk.press("yny")
+    asked = page.locator(".question-box")
+    expect(asked).to_contain_text("You ticked a sub-goal as not done. Still Yes?")
+    expect(asked).to_contain_text("Find order W1001")
+    assert place_of_buttons(page) == places[0]
+    desk.press("u")
+    expect(asked).to_contain_text("Are all sub-goals satisfied")
+    assert place_of_buttons(page) == places[0]
+
+
+@pytest.mark.long
+def test_not_done_against_all_done_is_asked_back_once(server: Server, page: Page) -> None:
+    batch = build_store(server.store, 3)
+    server.start()
+    desk = Desk(page, server.url)
+    desk.open()
+    asked = page.locator(".question-box[data-asked]")
+
+    def tick(*states: str) -> str:
+        desk.press("g")
+        desk.press("".join(states))
+        desk.press("g")
+        return desk.get("trace")
+
+    # The second press of a double press confirms nothing.
+    first = tick("y", "n")
+    desk.press("yn")
+    page.evaluate(
+        """() => { for (let i = 0; i < 2; i++) document.body.dispatchEvent(new KeyboardEvent(
+          'keydown', {key: 'y', code: 'KeyY', bubbles: true, composed: true})) }"""
+    )
+    expect(asked).to_have_attribute("data-asked", "2")
+    time.sleep(0.4)
+    desk.press("y")
+    desk.wait_painted(first)
+    # No answers the question with no; then it was asked once, and is not asked again.
+    second = tick("n")
+    desk.press("yny")
+    expect(asked).to_have_count(1)
+    time.sleep(0.4)
+    desk.press("n")
+    expect(page.locator(".question-box")).to_have_attribute("data-node", "material_error")
+    desk.press("u")
+    desk.press("y")
+    desk.wait_painted(second)
+    # Unclear is no contradiction.
+    tick("u")
+    desk.press("yny")
+    desk.wait_saved()
+    server.stop()
+    stored = labels(read_back(server.store, batch))
+    assert sorted(stored.values()) == ["complete"] * 3
+
+
+@pytest.mark.long
+def test_the_classes_fold_away_after_ten_labels(server: Server, page: Page) -> None:
+    build_store(server.store, 12)
+    server.start()
+    desk = Desk(page, server.url)
+    desk.open()
+    meaning = page.locator(".legend dd").first
+    for _ in range(10):
+        expect(meaning).to_be_visible()
+        desk.label("abandoned")
+    expect(meaning).to_be_hidden()
+    # Opened by hand they stay open, and the keys go on.
+    page.locator(".legend-box summary").click()
+    expect(meaning).to_be_visible()
+    desk.label("abandoned")
+    expect(meaning).to_be_visible()
+
+
 @pytest.mark.long
 def test_a_killed_server_loses_no_acknowledged_label(server: Server, page: Page) -> None:
     batch = build_store(server.store, 14)
@@ -110,8 +209,10 @@ def test_a_killed_server_loses_no_acknowledged_label(server: Server, page: Page)
     unsure = next(t for t in desk.painted if t not in acknowledged)
     desk.shown[unsure] = "abandoned"
     server.start()
+    # It is back when it has confirmed what was on its way; keys before that wait, as in the field.
+    desk.wait("d.unsaved === '0'", timeout=60_000)
     page.wait_for_timeout(2500)
-    desk.wait_painted(unsure, timeout=30_000)
+    desk.wait_painted(unsure)
     desk.label("partial_minus")
     desk.wait_saved()
     server.stop()

@@ -70,6 +70,10 @@ def test_marks_survive_a_killed_server_and_tab(desk: Desk, server: Server, page:
     expect(page.locator(".question-box")).to_have_attribute("data-node", "fabrication")
     expect(page.locator("#rationale")).to_have_value("so far")
     desk.press("ny")
+    # One sub-goal is ticked as not done: asked back once, and the same key confirms.
+    expect(page.locator(".question-box")).to_have_attribute("data-asked", "2")
+    page.wait_for_timeout(300)
+    desk.press("y")
     desk.wait_painted(here)
     expect(page.locator(".chip")).to_have_count(0)
 

@@ -57,6 +57,14 @@ def tells(traffic: Traffic, label: CanonicalLabel) -> bool:
 class Practice(Desk):
     """The desk on a practice batch."""
 
+    def open(self, name: str = "Anna B.") -> None:
+        self.page.goto(self.url)
+        self.page.get_by_label("name").fill(name)
+        self.page.get_by_role("button", name="Start labelling").click()
+        expect(self.page.get_by_role("heading", name=f"Welcome, {name}")).to_be_visible()
+        self.page.get_by_role("button", name="Start practising").press("Enter")
+        self.wait_painted("")
+
     def answer(self, outcome: str, quote: str = "") -> None:
         """Give the answers that lead to a class, without waiting for what follows."""
         self.press(KEYS[outcome])
@@ -79,8 +87,8 @@ def check_lesson(desk: Practice, label: CanonicalLabel, mine: str) -> None:
     verdict = page.locator(".verdict")
     expect(verdict.locator(".question")).to_contain_text(TITLES[label.outcome])
     expect(verdict.locator(".rule")).to_have_text(label.rationale)
-    same = "The same as the canonical label"
-    expected = same if mine == label.outcome else re.compile(f"You said .*{TITLES[mine]}")
+    same = "Correct"
+    expected = same if mine == label.outcome else re.compile(f"Your answer: .*{TITLES[mine]}")
     expect(verdict.locator(".eyebrow")).to_have_text(expected)
     if mine != label.outcome:
         other = page.locator(".crumbs.lesson li.other b")
@@ -106,6 +114,7 @@ def test_practice_by_keyboard(server: Server, page: Page) -> None:
     desk = Practice(page, server.url)
     desk.open()
 
+    expect(page.locator(".purpose")).to_have_text("Practice")
     # The first trace, labelled wrongly: nothing canonical is on its way before the last answer.
     first = desk.get("trace")
     canonical = dataset.labels[first]
@@ -119,6 +128,7 @@ def test_practice_by_keyboard(server: Server, page: Page) -> None:
     desk.press(KEYS[wrong][-1])
     desk.wait_lesson()
     check_lesson(desk, canonical, wrong)
+    expect(page.locator(".purpose .score")).to_have_text("0 of 1 right")
     assert tells(traffic, canonical)
     assert [i for i in dataset.labels if tells(traffic, dataset.labels[i])] == [first]
 
@@ -181,6 +191,8 @@ def test_practice_by_keyboard(server: Server, page: Page) -> None:
     desk.wait_painted(third)
     desk.label("abandoned")
     expect(page.get_by_text("All done")).to_be_visible()
+    expect(page.get_by_text("You labelled 4 traces. ")).to_contain_text("of 3 were right")
+    expect(page.get_by_text("take the examination")).to_be_visible()
     server.stop()
 
     stored = read_back(server.store, batch)

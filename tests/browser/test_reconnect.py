@@ -1,5 +1,9 @@
 """A page that stays open while the server behind it dies and comes back."""
 
+import os
+import signal
+import time
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -63,3 +67,34 @@ def test_no_page_is_reloaded_under_words_being_typed(server: Server, page: Page)
     desk.wait_saved()
     server.stop()
     assert labels(read_back(server.store, batch)) == {first: "abandoned", second: "hallucinated"}
+
+
+def test_a_server_that_does_not_answer_is_asked_ever_more_rarely(
+    server: Server, page: Page
+) -> None:
+    batch = build_store(server.store, 4)
+    server.start()
+    sent: list[float] = []
+
+    def count(_: object) -> None:
+        sent.append(time.monotonic())
+
+    page.on("websocket", lambda socket: socket.on("framesent", count))
+    desk = Desk(page, server.url)
+    desk.open()
+    desk.label("complete")
+    desk.wait_saved()
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        before = len(sent)
+        desk.label("abandoned")
+        page.wait_for_timeout(14_000)
+        # At about 0, 1.5, 4.5 and 10.5 seconds; without growing waits there were nine or ten.
+        assert 3 <= len(sent) - before <= 5
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+    desk.wait_saved()
+    desk.label("complete")
+    desk.wait_saved()
+    server.stop()
+    assert labels(read_back(server.store, batch)) == desk.shown

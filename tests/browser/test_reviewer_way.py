@@ -6,6 +6,7 @@ import duckdb
 import pytest
 from playwright.sync_api import Page, expect
 
+from calibration.analyses.reviewers.examinations import add_practice
 from calibration.store import Store
 from reference_dataset.loader import ReferenceSet, load_reference
 from tests.browser.conftest import Server
@@ -25,14 +26,17 @@ class Way(Practice):
         self.page.goto(f"{self.url}/{address}")
 
     def certificate(self, button: str = "") -> None:
-        self.go("certify")
+        self.page.get_by_role("link", name="Certificate", exact=True).first.click()
         expect(self.page.get_by_role("heading", name="Certificate", exact=True)).to_be_visible()
         if button:
             self.page.get_by_role("button", name=button).click()
+            if "examination" in button:
+                expect(self.page.get_by_text("counts from the moment you start")).to_be_visible()
+                self.page.get_by_role("button", name="Start now").press("Enter")
             self.wait_painted("")
 
     def may_not_start(self) -> None:
-        self.says("Not now: what comes first is above.")
+        self.says("You cannot start yet. What comes first is above.")
         # It would stand above that line.
         expect(self.page.get_by_role("button", name="Start the examination")).to_have_count(0)
 
@@ -85,13 +89,23 @@ def test_from_sign_in_to_a_certified_batch(server: Server, page: Page, tmp_path:
         # For the certified, of traces that others have labelled, judged and settled.
         ids = list(store.trace_frame()["trace_id"])
         batch = store.add_batch(purpose="production", trace_ids=ids, certificate="any").batch_id
+        add_practice(store, load_reference())
     server.identities = None
     server.start()
     traffic = Traffic(page)
     enter(page, server.url, "Rea", traffic)
     way = Way(page, server.url)
     way.dataset = load_reference()
-    way.says("This batch asks for a certificate")
+    # The welcome says what comes; the batch says what it asks for.
+    expect(page.get_by_role("heading", name="Welcome, Rea")).to_be_visible()
+    way.says("Production: real runs.")
+    page.get_by_role("button", name="Start practising").press("Enter")
+    way.wait_painted("")
+    first = way.get("trace")
+    way.answer(*way.right(first))
+    way.wait_lesson()
+    page.keyboard.press("Enter")
+    way.wait_next(first)
 
     way.certificate("Start a practice round")
     assert len(way.practise()) == 12
@@ -124,8 +138,9 @@ def test_from_sign_in_to_a_certified_batch(server: Server, page: Page, tmp_path:
     way.says("You are certified")
     way.says("It was earned on a public form")
 
-    way.go(f"label?batch={batch}")
+    page.get_by_role("button", name="Label production traces").click()
     way.wait_painted("")
+    assert f"batch={batch}" in page.url
     trace = way.label("complete")
     way.wait_saved()
     text = b"\n".join(traffic.frames).decode("utf-8", "replace")

@@ -54,12 +54,16 @@ def here(page: Page) -> str:
 
 
 def select(page: Page, step: str, first: str, last: str) -> None:
-    """Select from the first to the last of two texts in the result of a step."""
-    page.locator(f"[data-step={step}] .code").last.evaluate(
+    """Select from the first of two texts to the last one in what a step ends with."""
+    page.locator(f"[data-step={step}] .text > div").last.evaluate(
         """(body, [first, last]) => {
-          const leaf = document.createTreeWalker(body, NodeFilter.SHOW_TEXT).nextNode();
-          const start = leaf.data.indexOf(first), end = leaf.data.indexOf(last) + last.length;
-          getSelection().setBaseAndExtent(leaf, start, leaf, end);
+          const walker = document.createTreeWalker(body, NodeFilter.SHOW_TEXT);
+          const leaves = [];
+          while (walker.nextNode()) leaves.push(walker.currentNode);
+          const from = leaves.find((leaf) => leaf.data.includes(first));
+          const to = leaves.findLast((leaf) => leaf.data.includes(last));
+          const end = to.data.lastIndexOf(last) + last.length;
+          getSelection().setBaseAndExtent(from, from.data.indexOf(first), to, end);
         }""",
         [first, last],
     )
@@ -156,22 +160,307 @@ def test_a_quote_from_indented_json_is_literal(server: Server, page: Page) -> No
     desk = opened(server, page, long_trace())
     page.locator(".tick").nth(11).click()
     body = page.locator("[data-step=s12] .code").last
+    switch = page.locator("[data-step=s12] .form:visible").last
+    assert body.inner_text() == (
+        'order: {id: 12345678901234567890, note: "first\\nsecond"}  ·  items: []'
+        '  ·  tags: ["a", "b"]'
+    )
+    switch.click()
     assert body.inner_text() == (
         '{\n  "order": {\n    "id": 12345678901234567890,\n    "note": "first\\n\n      second"\n'
         '  },\n  "items": [],\n  "tags": [\n    "a",\n    "b"\n  ]\n}'
     )
-    switch = page.locator("[data-step=s12] .form:visible").last
     switch.click()
     assert body.inner_text() == RAW
     switch.click()
+    # R does the same for the step at hand.
+    desk.press("r")
+    assert body.inner_text() == RAW
+    desk.press("r")
     desk.press("y")
-    select(page, "s12", '"id"', '"items"')
+    select(page, "s12", "id", "items")
     desk.press("y")
     quote = '"id":12345678901234567890,"note":"first\\nsecond"},"items"'
     expect(page.locator("#quote")).to_have_value(quote)
     expect(page.locator("#quote-found")).to_have_text("Found in step s12.")
     page.keyboard.press("Enter")
     expect(page.get_by_text("All done")).to_be_visible()
+    desk.wait_saved()
+    server.stop()
+    assert [row[3] for row in read_back(server.store)["current"]] == ["hallucinated"]
+
+
+MARKDOWN = """# Report for **Anna**
+
+Your *order* has shipped: [track it](http://evil.test/t "Now") ![a map](http://evil.test/m.png)
+
+| Item | Qty | Price |
+|---|:-:|--:|
+| Desk |  | `180` |
+
+3. First
+   with a second line
+4. Second
+   - nested
+
+```python
+def total():
+```
+> a quote
+> of two lines
+
+Line one
+line two \\*escaped\\* ~~old~~ <b>no html</b>
+
+[ref]: http://evil.test/hidden
+"""
+
+
+def chosen(page: Page, first: str, last: str) -> None:
+    """Select from the first of two texts to the last one in the final response."""
+    select(page, "response", first, last)
+
+
+@pytest.mark.long
+def test_markdown_is_shown_in_elements_and_quoted_as_it_came(server: Server, page: Page) -> None:
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    desk = opened(server, page, replace(sample_trace(0), response=MARKDOWN))
+    body = page.locator(".response .rendered")
+    assert body.locator("[role=heading]").inner_text() == "Report for Anna"
+    assert body.locator("strong, em, s, p code").all_inner_texts() == ["Anna", "order", "old"]
+    assert body.locator("tr").all_inner_texts() == ["Item\tQty\tPrice", "Desk\t\t180"]
+    assert [li.get_attribute("value") for li in body.locator("ol > li").all()] == ["3", "4"]
+    assert body.locator("ol > li").first.inner_text() == "First\nwith a second line"
+    assert body.locator("li li").inner_text() == "nested"
+    assert body.locator("pre").inner_text() == "def total():"
+    assert body.locator(".language").inner_text() == "python"
+    assert body.locator("blockquote").inner_text() == "a quote\nof two lines"
+    assert body.locator("p", has_text="Line one").inner_text() == (
+        "Line one\nline two *escaped* old <b>no html</b>"
+    )
+    # Nothing loads, and every address is there to be read.
+    assert body.locator("a, img, b, script").count() == 0
+    assert body.locator(".address").all_inner_texts() == [
+        '(http://evil.test/t "Now")',
+        "(http://evil.test/m.png)",
+    ]
+    assert "[ref]: http://evil.test/hidden" in body.inner_text()
+    button = page.locator(".response .form")
+    button.click()
+    assert page.locator(".response .prose").inner_text() == MARKDOWN
+    button.click()
+    page.keyboard.press("End")
+    desk.press("r")
+    assert page.locator(".response .prose").inner_text() == MARKDOWN
+    desk.press("r")
+    # What is found only in the text as it came is shown in it.
+    page.keyboard.press("/")
+    page.keyboard.type("has shipped: track")
+    expect(page.locator(".search .said")).to_have_text("1 of 1")
+    page.get_by_label("Find in this trace").fill("**anna**")
+    expect(page.locator(".search .said")).to_have_text("1 of 1")
+    assert page.locator(".response .prose").inner_text() == MARKDOWN
+    page.keyboard.press("Escape")
+    desk.press("r")
+    desk.press("y")
+    chosen(page, "Your", "shipped")
+    desk.press("y")
+    expect(page.locator("#quote")).to_have_value("Your *order* has shipped")
+    expect(page.locator("#quote-found")).to_have_text("Found in the final response.")
+    page.keyboard.press("Escape")
+    chosen(page, "order", "order")
+    page.keyboard.press("e")
+    expect(page.locator("#quote")).to_have_value("order")
+    page.keyboard.press("Escape")
+    chosen(page, "Item", "180")
+    desk.press("y")
+    table = MARKDOWN[MARKDOWN.index("Item") : MARKDOWN.index("180") + 3]
+    expect(page.locator("#quote")).to_have_value(table)
+    page.keyboard.press("Enter")
+    desk.wait_saved()
+    server.stop()
+    assert [row[3] for row in read_back(server.store)["current"]] == ["hallucinated"]
+    assert [u for u in requests if not u.startswith((server.url, "blob:", "data:"))] == []
+
+
+@pytest.mark.long
+def test_hostile_markdown_is_bounded(server: Server, page: Page) -> None:
+    evil = [
+        "> " * 9000,
+        "- " * 40 + "deep",
+        "[a](" * 4900,
+        "**a" * 6500,
+        "|a" * 9000,
+        "*a_`" * 5000,
+    ]
+    steps = [Step(step_id=f"s{i}", role="assistant", content=t) for i, t in enumerate(evil, 1)]
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    opened(server, page, replace(sample_trace(1), steps=tuple(steps), response="*x* " * 6000))
+    for number, text in enumerate(evil, 1):
+        card = page.locator(f"[data-step=s{number}]")
+        if card.locator(".expand:visible").count():
+            card.locator(".expand:visible").click()
+        if number in (1, 2):  # nested too deeply: as it came
+            assert card.locator(".prose").text_content() == text
+    assert page.locator(".response .rendered").count() == 0  # too long
+    assert (
+        page.evaluate(
+            """() => {
+          const root = document.querySelector('[data-testid=stBidiComponentIsolated]').shadowRoot;
+          const depth = (node) => Math.max(0, ...[...node.children].map((c) => 1 + depth(c)));
+          return depth(root.querySelector('.trace'));
+        }"""
+        )
+        < 30
+    )
+    assert problems == []
+
+
+def tool_trace(*, ids: bool) -> Trace:
+    """Return two calls at once, answered in the other order, and one after words."""
+    steps = (
+        Step(step_id="s1", role="system", content="Never refund more than 500 EUR. " * 20),
+        Step(step_id="s2", role="assistant", content="I look.", tool="get", arguments='{"id": 1}'),
+        Step(step_id="s3", role="assistant", tool="get", arguments='{"id": 2}'),
+        Step(step_id="s4", role="tool", tool="get", result='{"item": "two"}', error=True,
+             call="s3" if ids else None),
+        Step(step_id="s5", role="tool", tool="get", result='{"item": "one"}',
+             call="s2" if ids else None),
+        Step(step_id="s6", role="assistant", tool="late", arguments="{}"),
+        Step(step_id="s7", role="user", content="Are you there?"),
+        Step(step_id="s8", role="tool", tool="late", result="at last"),
+    )  # fmt: skip
+    return replace(sample_trace(0), steps=steps)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ids", [True, False])
+def test_a_call_and_its_result_share_a_card(server: Server, page: Page, ids: bool) -> None:
+    desk = opened(server, page, tool_trace(ids=ids))
+    cards = page.locator(".stop.step")
+    assert [card.get_attribute("data-stop") for card in cards.all()] == [
+        "s1", "s2", "s3", "s6", "s7", "s8",
+    ]  # fmt: skip
+    # Without ids a result answers the oldest open call of its tool.
+    assert "item: one" in cards.nth(1 if ids else 2).inner_text()
+    assert "item: two" in cards.nth(2 if ids else 1).inner_text()
+    failed = page.locator(".stop.failed")
+    assert failed.get_attribute("data-stop") == ("s3" if ids else "s2")
+    desk.press("x")
+    expect(failed).to_have_class(re.compile("here"))
+    here = [m.get_attribute("data-mark") for m in page.locator(".tick[aria-current]").all()]
+    assert here == (["3", "4"] if ids else ["2", "4"])
+    desk.press("j")
+    page.locator(".tick").nth(4).click()
+    assert "item: one" in page.locator(".stop.here").inner_text()
+    # Both steps can be quoted and named.
+    desk.press("yy")
+    page.locator("#quote").fill('"item": "one"')
+    expect(page.locator("#quote-found")).to_have_text("Found in step s5.")
+    page.keyboard.press("Escape")
+    select(page, "s5", "item", "one")
+    desk.press("y")
+    expect(page.locator("#quote")).to_have_value('"item": "one"')
+    # What instructs the agent is folded, named, and none of its inventions.
+    prompt = page.locator("[data-step=s1]")
+    expect(prompt).to_contain_text("System prompt")
+    expect(prompt.locator(".expand")).to_be_visible()
+    page.locator("#quote").fill("Never refund more than 500 EUR.")
+    expect(page.locator("#quote-found")).to_have_text(
+        "These words are in the system prompt: the agent did not invent them."
+    )
+    page.keyboard.press("Escape")
+    desk.press("e")
+    page.locator("#quote").fill("Never refund more than 500 EUR.")
+    expect(page.locator("#quote-found")).to_have_text("Found in step s1.")
+
+
+@pytest.mark.long
+def test_a_run_of_36_steps_is_four_screens_high(server: Server, page: Page) -> None:
+    record = json.dumps({f"field_{i}": f"value {i}" for i in range(20)} | {"rows": [{"a": 1}] * 30})
+    steps = [
+        Step(step_id="s1", role="user", content="**Hello.** " + "I want to change a trip. " * 30)
+    ]
+    for number in range(2, 34, 2):
+        steps += [
+            Step(step_id=f"s{number}", role="assistant", tool="get_trip", arguments='{"id": "M1"}'),
+            Step(step_id=f"s{number + 1}", role="tool", tool="get_trip", result=record),
+        ]
+    said = "\n".join(f"- **M{i}**: a trip from here to there" for i in range(30))
+    steps += [
+        Step(step_id=f"s{number}", role=role, content=said)
+        for number, role in zip(range(34, 37), ("assistant", "user", "assistant"), strict=True)
+    ]
+    opened(server, page, replace(sample_trace(0), steps=tuple(steps), response="Done."))
+    page.wait_for_function(
+        "() => !document.querySelector('[data-testid=stBidiComponentIsolated]').shadowRoot"
+        ".querySelector('.unpainted')"
+    )
+    boxes = [stop.bounding_box() for stop in page.locator(".stop").all()]
+    height = sum(box["height"] + 5 for box in boxes if box)
+    # 10,600 before calls and results shared cards.
+    assert height < 3500
+    # Open, all of it is there.
+    page.locator("[data-step=s2] .expand:visible").click()
+    assert '"field_19": "value 19"' in page.locator("[data-step=s3]").inner_text()
+
+
+def drag(page: Page, first: str, last: str) -> None:
+    """Select with the mouse from the first to the last of two words of the final response."""
+    places = page.locator(".response .text > div").evaluate(
+        """(body, words) => {
+          const leaf = document.createTreeWalker(body, NodeFilter.SHOW_TEXT).nextNode();
+          return words.map((word, i) => {
+            const range = document.createRange();
+            range.setStart(leaf, leaf.data.indexOf(word));
+            range.setEnd(leaf, leaf.data.indexOf(word) + word.length);
+            const box = range.getBoundingClientRect();
+            return [i ? box.right - 1 : box.left + 1, box.top + box.height / 2];
+          });
+        }""",
+        [first, last],
+    )
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    page.mouse.move(*places[1], steps=4)
+    page.mouse.up()
+
+
+@pytest.mark.long
+def test_a_selection_fills_the_open_quote_box_and_keys_stay_alive(
+    server: Server, page: Page
+) -> None:
+    desk = opened(server, page, sample_trace(0), sample_trace(1))
+    page.keyboard.press("End")
+    time.sleep(1)
+    quote = page.locator("#quote")
+    # With no box open the keys are those of the desk.
+    drag(page, "order", "shipped")
+    desk.press("yy")
+    expect(quote).to_have_value("order W1000 has shipped")
+    drag(page, "arrives", "Tuesday")
+    expect(quote).to_have_value("arrives on Tuesday")
+    expect(page.locator("#quote-found")).to_have_text("Found in the final response.")
+    expect(quote).to_be_focused()
+    # A click in the trace, or beside it, does not take the letters away.
+    page.locator(".response h2").click()
+    page.keyboard.press("End")
+    page.keyboard.type("x")
+    expect(quote).to_have_value("arrives on Tuesdayx")
+    page.locator(".panel .foot-line").click()
+    page.keyboard.type("y")
+    expect(quote).to_have_value("arrives on Tuesdayxy")
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Backspace")
+    first = desk.get("trace")
+    page.keyboard.press("Enter")
+    desk.wait_painted(first)
+    desk.press("s4")
+    page.locator(".facts").click()
+    page.keyboard.type("no idea")
+    expect(page.locator("#note")).to_have_value("no idea")
     desk.wait_saved()
     server.stop()
     assert [row[3] for row in read_back(server.store)["current"]] == ["hallucinated"]

@@ -52,7 +52,7 @@ def test_without_tasks_in_common_the_samples_are_compared(run: Run, baseline: st
     others = [row | {"task_id": "other " + row["task_id"]} for row in rows()]
     done = run(csv_of(others), "--baseline", baseline, "--json", code=1)
     regression = by_name(done)["regression"]
-    assert regression["why"].endswith("no task is in both: taken as two samples")
+    assert regression["why"].endswith("no task is in both: treated as two samples")
     assert regression["value"] == 0
     paired = gates_of(run, csv_of(rows()), "--baseline", baseline, code=1)["regression"]
     (low, high), (lower, higher) = paired["interval"], regression["interval"]

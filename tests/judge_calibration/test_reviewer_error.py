@@ -145,6 +145,14 @@ def test_the_headline_says_whether_it_carries_reviewer_error(
     assert parts is not None
     assert se is not None
     assert sum(parts.values()) == pytest.approx(se**2)
+    sources, alone = result.variance_sources, result.estimates["human_only"].net.se
+    assert sources is not None
+    assert alone is not None
+    assert list(sources)[:3] == ["human_sampling", "judge", "production"]
+    assert ("reviewers" in sources) == (status is None)
+    assert sum(sources.values()) == pytest.approx(se**2)
+    assert sources["human_sampling"] == pytest.approx(alone**2)
+    assert sources["human_sampling"] + sources["judge"] == pytest.approx(parts["labels"])
 
 
 def test_reviewers_who_never_differ_have_no_interval() -> None:

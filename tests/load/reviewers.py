@@ -19,7 +19,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 from websockets.typing import Origin, Subprotocol
 
-RESEND_S = 1.5
+RESEND_S, RESEND_MOST_S = 1.5, 12.0
 SPREAD = 0.6  # standard deviation of the logarithm of a think time
 
 PATHS = (
@@ -60,6 +60,8 @@ class Reviewer:
     _data: dict[str, Any] = field(default_factory=dict)
     _place: dict[str, str] = field(default_factory=dict)
     _number: int = 0
+    _guide: str = ""
+    _resend_s: float = RESEND_S
 
     async def work(self, until: asyncio.Event) -> None:
         """Label until told to stop, and then until everything is confirmed."""
@@ -73,14 +75,14 @@ class Reviewer:
         address = f"ws://127.0.0.1:{self.port}/_stcore/stream"
         async with connect(
             address, subprotocols=[Subprotocol("streamlit")], max_size=None, compression=None,
-            open_timeout=5, origin=Origin(f"http://127.0.0.1:{self.port}"),
+            open_timeout=30, origin=Origin(f"http://127.0.0.1:{self.port}"),
         ) as socket:  # fmt: skip
             self.connections += 1
-            self._held, self._place = set(), {}
+            self._held, self._place, self._guide = set(), {}, ""
             hello = BackMsg()
             hello.rerun_script.query_string = f"reviewer={self.reviewer_id}&batch={self.batch}"
             await socket.send(hello.SerializeToString())
-            await self._next_data(socket, timeout=20)
+            await self._next_data(socket, timeout=120)  # a browser waits, too
             while not until.is_set() or self._outbox:
                 if self._outbox:
                     await self._deliver(socket)
@@ -123,7 +125,7 @@ class Reviewer:
         self._number += 1
         sent = {
             "reviewer": self.reviewer_id, "batch": self.batch, "events": self._outbox,
-            "held": sorted(self._held), "number": self._number,
+            "held": sorted(self._held), "number": self._number, "guide": self._guide,
         }  # fmt: skip
         message = BackMsg()
         message.rerun_script.query_string = f"reviewer={self.reviewer_id}&batch={self.batch}"
@@ -135,9 +137,11 @@ class Reviewer:
         await socket.send(message.SerializeToString())
         try:
             while self._data.get("number") != self._number:
-                await self._next_data(socket, timeout=RESEND_S)
+                await self._next_data(socket, timeout=self._resend_s * self.rng.uniform(0.75, 1.25))
         except TimeoutError:
+            self._resend_s = min(2 * self._resend_s, RESEND_MOST_S)
             return
+        self._resend_s = RESEND_S
         self._settle()
 
     async def _next_data(self, socket: ClientConnection, timeout: float) -> None:
@@ -154,6 +158,7 @@ class Reviewer:
                     self._place["component"] = component.id
                     self._place["fragment"] = message.delta.fragment_id
                     self._data = json.loads(component.mixed.json or component.json)
+                    self._guide = self._data["guide"]["key"]
                     self._held |= {t["trace_id"] for t in self._data["queue"]}
                     return
 

@@ -58,9 +58,10 @@ def test_hostile_text_comes_on_one_line_bounded_and_escaped(found: Document) -> 
 
 def test_every_part_of_a_judge_report_is_a_section_of_each_form(found: Document) -> None:
     titles = [section.title for section in found.sections]
-    assert titles[:2] == ["Can this judge be used?", "Agent success rate, net of cost and gross"]
+    rates = "Agent success rate, net of cost and before the cost penalty"
+    assert titles[:2] == ["Can this judge be used?", rates]
     for title in (
-        "What do the humans reach themselves?",
+        "How far do the reviewers agree themselves?",
         "Has the judge moved? v1 and v2 on the same 60 traces",
         "Does it say the same twice? 1 traces, asked 2 times",
         "Agent success rate by model",

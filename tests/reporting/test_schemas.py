@@ -18,13 +18,14 @@ SCHEMA_OF = {
     "report": "report",
     "compare": "comparison",
     "gate": "gates",
-    "plan": "plan",
-    "plan-agreement": "plan_agreement",
     "audit": "audit",
     "sample": "batch",
     "escalate": "batch",
     "calibrate": "calibration",
+    "status": "status",
 }
+
+PLANS = {"labels": "plan", "stop": "stopping", "agreement": "plan_agreement"}
 
 
 @pytest.mark.parametrize("name", to_json.ROOTS)
@@ -51,8 +52,8 @@ def printed() -> Iterator[tuple[str, str, Any]]:
             found, _ = json.JSONDecoder().raw_decode(shown)
             if command == "agreement":
                 yield file.stem, "agreement" if "batch_id" in found else "agreement_file", found
-            elif command == "plan" and "may_stop" in found:
-                yield file.stem, "stopping", found
+            elif command == "plan":
+                yield file.stem, PLANS[run.split()[1]], found
             elif command in SCHEMA_OF:
                 yield file.stem, SCHEMA_OF[command], found
 

@@ -40,6 +40,7 @@ def plain(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
         frame["trace_id"].notna() & frame["workflow"].isin(CEILINGS)
         & frame["outcome"].isin(OUTCOMES) & ~(frame["cost_usd"] < 0) & (units > 0)
         & ~(frame["cost_usd"] > 1e6 * units) & (frame["weight"] > 0)
+        & ~(frame["started_at"].dt.year < 1990)
     )  # fmt: skip
     kept = frame[good].assign(units=units[good])
     kept["model"] = kept["model"].replace("", None)

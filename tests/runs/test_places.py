@@ -65,7 +65,7 @@ def test_an_address_in_the_environment_does_not_hide_the_files(
 ) -> None:
     file = write(tmp_path / "f.csv", runs(MIXED10))
     monkeypatch.setenv("ASR_POSTGRES", "service=x")
-    assert "0.490" in asr("report", file).stdout
+    assert "49.0 % succeed" in asr("report", file).stdout
     assert "two sides are compared, A and B, got 1" in asr("compare", file, code=2).stderr
 
 
@@ -134,7 +134,7 @@ def test_a_table_gives_the_report_of_the_file(asr: Run, postgres: str, tmp_path:
     (tmp_path / "r.json").write_text(result.stdout)
     assert "the same" in asr("verify", "r.json").stdout
     listed = asr("report", "--postgres", postgres, "--table", "few", "--work", "todo")
-    assert "0.490" in listed.stdout
+    assert "49.0 %" in listed.stdout
     assert (tmp_path / "todo" / "abandoned.csv").read_text("utf-8").count("\n") == 2
     (tmp_path / "g.toml").write_text("")
     few = ["--postgres", postgres, "--table", "few"]

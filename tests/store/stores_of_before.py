@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 
 from calibration.records import Evidence, LabelDraft, Step, SubGoal, Trace, Verdict, Workflow
-from calibration.store import Store, TraceFilter
+from calibration.store import SavedView, Store, TraceFilter
 from tests.store.builders import ABANDONED, COMPLETE, HALLUCINATED, PARTIAL_PLUS
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "stores"
@@ -57,6 +57,8 @@ def fill(store: Store) -> None:
         purpose="production", trace_ids=[f"t-{n}" for n in range(5)], labels_wanted=2,
         inclusion_probability=0.5, design={"n": 5, "population": 10, "last_seq": 10},
     ).batch_id  # fmt: skip
+    store.rename_batch(batch, "First week")
+    store.assign_batch(batch, ["ann", "bob", "lea"])
     _label(store, batch)
     _settle(store, batch)
     store.adjudicate(trace_id="t-0", answers=COMPLETE, adjudicator="lea", client_token="agreed")
@@ -83,8 +85,9 @@ def fill(store: Store) -> None:
     _examine(store)
     store.import_hidden_items(batch, [_draft("again", "t-0", "ann", batch, PARTIAL_PLUS)])
     store.allow_attempt(client_token="once more", reviewer_id="bob", by="lea", reason="ill")
-    store.save_query("long ones", TraceFilter(workflows=("research",)))
+    store.save_view("long ones", SavedView(chosen=TraceFilter(workflows=("research",))))
     store.set_passphrase("lea", PASSPHRASE)
+    store.link("ada", email="ada@example.org")
 
 
 def _draft(

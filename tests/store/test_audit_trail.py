@@ -87,6 +87,6 @@ def test_a_request_that_was_handed_over_keeps_its_command(desk: Desk) -> None:
     keeper = desk.store.keeper()
     keeper.start()
     until(lambda: desk.store.path.with_suffix(".snapshot.duckdb").exists())
-    remote(desk.store).by_way_of("asr reviewer (as root)").add_reviewer("Mara")
+    remote(desk.store).by_way_of("asr people add (as root)").add_reviewer("Mara")
     keeper.stop()
-    assert trail(desk.store)[-1][1:3] == ("asr reviewer (as root)", "add_reviewer")
+    assert trail(desk.store)[-1][1:3] == ("asr people add (as root)", "add_reviewer")

@@ -70,7 +70,7 @@ def test_the_search_for_leaks_finds_what_is_planted() -> None:
 
 
 def test_every_field_of_a_trace_is_either_shown_or_planted() -> None:
-    shown = {f.name for f in fields(TraceForReview)} - {"agent"}
+    shown = {f.name for f in fields(TraceForReview)} - {"agent", "simulated_user"}
     planted = {
         *HIDDEN_TEXT, *HIDDEN_NUMBERS, "task_id", "task_key", "trial", "started_at", "metadata",
     }  # fmt: skip

@@ -1,9 +1,10 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from calibration.errors import LabelRefusedError
-from calibration.records import Evidence, LabelDraft, Trace
+from calibration.records import Evidence, LabelDraft, Step, Trace
 from calibration.store import import_token
 from calibration.store.labels import MAX_TEXT
 from tests.store.builders import ABANDONED, COMPLETE, PARTIAL_PLUS, Desk, make_trace, query
@@ -118,6 +119,22 @@ def test_evidence_that_is_missing_or_not_literal_is_refused(kept_desk: Desk) -> 
     with pytest.raises(LabelRefusedError, match="does not stand"):  # and where none is needed
         kept_desk.label(kept_desk.traces[0], evidence=(Evidence(step_id="s1", quote="invented"),))
     assert kept_desk.labelled() == {}
+
+
+def test_words_that_instruct_the_agent_are_not_its_invention(desk: Desk) -> None:
+    rules = Step(step_id="s0", role="system", content="Refunds take 5 days.")
+    trace = make_trace(9)
+    (told,) = desk.store.ingest([replace(trace, steps=(rules, *trace.steps))]).imported
+    batch = desk.store.add_batch(purpose="exam", trace_ids=[told]).batch_id
+    other = Desk(store=desk.store, batch=batch, traces=(told,))
+    other.queue()
+    rule = Evidence(step_id="s0", quote="Refunds take 5 days.")
+    with pytest.raises(LabelRefusedError, match="'fabrication' needs words of the agent"):
+        other.hallucinated(told, ("s0", rule.quote))
+    # Beside its own words, and for any other class, they are evidence.
+    assert (
+        other.hallucinated(told, ("s0", rule.quote), ("s2", "found it")).outcome == "hallucinated"
+    )
 
 
 def test_evidence_may_have_the_line_ends_of_a_browser_and_needs_a_response(desk: Desk) -> None:

@@ -97,15 +97,29 @@ def test_a_reopened_label_comes_first_with_what_it_held(goals_desk: Desk) -> Non
     assert query(desk.store, "SELECT * FROM draft") == []
 
 
+def test_a_skipped_trace_is_reopened_and_comes_first(shared_desk: Desk) -> None:
+    desk = shared_desk
+    first, second, third = desk.queue("ann")
+    desk.skip(first, "ann")
+    desk.label(second, "ann")
+    ((skipped, _, task),) = desk.store.own_skips("ann", desk.batch)
+    assert (skipped, task[:5]) == (first, "Task ")
+    assert desk.store.own_skips("bob", desk.batch) == []
+    desk.reopen(first, "ann", reason="Labelled after all")
+    assert desk.queue("ann")[:2] == [first, third]
+    assert desk.store.own_skips("ann", desk.batch) == []
+    desk.label(first, "ann")
+    assert desk.labelled("ann") == {(second, "ann"): "complete", (first, "ann"): "complete"}
+
+
 def test_a_label_is_reopened_once_and_only_ones_own(shared_desk: Desk) -> None:
     desk = shared_desk
     first, second, *_ = desk.queue("ann")
     desk.queue("bob")
     desk.label(first, "bob")
-    desk.skip(second, "ann")
     for trace, who, reason, why in (
-        (first, "ann", "slip", "carries no label of yours"),
-        (second, "ann", "slip", "carries no label of yours"),
+        (first, "ann", "slip", "carries no label and no skip of yours"),
+        (second, "ann", "slip", "carries no label and no skip of yours"),
         (first, "bob", "  ", "needs a reason"),
     ):
         with pytest.raises(LabelRefusedError, match=why):

@@ -18,6 +18,10 @@ from tests.store.stores_of_before import kept_rows, rows_of, unpack
 FROZEN = {
     "0001_initial.sql": "72f95549f11b71d27502c234cc29a3313c27871a6ad0d5c1f61cb78960d0b896",
     "0002_audit_trail.sql": "1fb2b64c47d29182f504c87c2fde01869c1d80c0464a8c88447dea03f6afe9d7",
+    "0003_identity_provider.sql": (
+        "b50fa3777564e5722758afc2ff1a890b1ffd4c8b669056e739f93e38cae156b0"
+    ),
+    "0004_batch_event.sql": "760eaffd2a643384e19524b6d6691ed97fd707d3a454feea3d80d53dc9fa5436",
 }
 
 
@@ -72,7 +76,7 @@ def test_an_older_schema_is_refused_with_the_command_that_upgrades_it(tmp_path: 
     path = unpack("schema-1", tmp_path)
     files_before = state_of(tmp_path)
     for opened in (Store.open, Store.open_to_read):
-        with pytest.raises(StoreError, match=r"has schema 1, this version needs 2: `asr upgrade"):
+        with pytest.raises(StoreError, match=r"has schema 1, this version needs 4: `asr upgrade"):
             opened(path)
     assert state_of(tmp_path) == files_before
 

@@ -1,15 +1,28 @@
+import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from calibration.errors import InputError, StoreError
 from calibration.records import REFERENCE_SOURCE, Step, Verdict
-from calibration.store import Keeper, Store, TraceFilter, trace_search
+from calibration.store import (
+    Keeper,
+    SavedView,
+    Store,
+    TraceFilter,
+    parse_search,
+    search_terms,
+    trace_search,
+)
+from calibration.store.trace_search import KEYS
 from calibration.store.traces import parts_directory
+from calibration.taxonomy import default_taxonomy
 from tests.store.builders import ABANDONED, COMPLETE, Desk, empty_store, make_trace, query
 from tests.store.test_keeper import remote, until
 
@@ -84,6 +97,13 @@ def found(store: Store, **chosen: Any) -> list[int]:
         ({"text": "50 % of ä"}, [1]),
         ({"text": "task"}, [0, 2, 3, 4]),
         ({"text": "%"}, [1]),
+        ({"text": "ärzte refund"}, [1]),
+        ({"text": '"50 % of"'}, [1]),
+        ({"text": '"of 50 %"'}, []),
+        ({"text": TRACES[4].trace_id[:9].upper()}, [4]),
+        ({"text": f"{TRACES[2].trace_id} task"}, [2]),
+        ({"text": '"'}, []),
+        ({"text": TRACES[4].trace_id[2:]}, []),
         ({"text": "'; DROP TABLE trace; --"}, []),
         ({"started_from": at(2)}, [3, 4]),
         ({"started_from": at(2, 1)}, [4]),
@@ -95,6 +115,60 @@ def test_each_filter_finds_its_traces(
     read_only: Store, chosen: dict[str, Any], expected: list[int]
 ) -> None:
     assert found(read_only, **chosen) == expected
+
+
+EVERY_KEY = TraceFilter(
+    workflows=("a b", "c"), statuses=("done",), task_key="t/1", text='one "two three" "x:y"',
+    tool='say "hi"', tool_ended="ok", started_from=at(2), started_before=at(3, 4), batch_id="b",
+    classes=("complete", "disputed"), judge="source:tau", verdicts=("no_verdict",), models=("m",),
+    tags=("policy gap",),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("chosen", [TraceFilter(), EVERY_KEY, TraceFilter(started_before=at(4))])
+def test_a_search_line_holds_every_filter(chosen: TraceFilter) -> None:
+    assert parse_search(" ".join(search_terms(chosen)), default_taxonomy()) == chosen
+
+
+def test_every_filter_has_a_key() -> None:
+    assert {*KEYS.values(), "text"} == {field.name for field in fields(TraceFilter)}
+
+
+@given(st.text(max_size=60))
+def test_every_line_is_read_or_refused_with_its_place(line: str) -> None:
+    chosen, refused = None, ""
+    try:
+        chosen = parse_search(line, default_taxonomy())
+    except InputError as error:
+        refused = str(error)
+    if chosen is None:
+        assert re.search(r"at character \d+|needs the judge", refused)
+    else:
+        assert parse_search(" ".join(search_terms(chosen)), default_taxonomy()) == chosen
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("tool:a tool:b", "tool: is there twice, again at character 8"),
+        ("x tool:", "tool: without a value at character 3"),
+        ('"" x', "an empty phrase at character 1"),
+        ('workflow:"a"b', "at character 1: a quotation mark within a word"),
+        ("from:yesterday", "from:yesterday at character 1: write a day like from:2026-07-31"),
+        ("from:2026-01-01T00:00+02:00", "times are in UTC, without a zone"),
+        ("to:9999-12-31", "the year is not between 1990 and 2100"),
+        ("verdict:complete", "verdict: needs the judge as well"),
+        ("x" * 2_001, "at most 2,000 characters, got 2,001"),
+    ],
+)
+def test_a_line_that_cannot_be_read_says_where(line: str, says: str) -> None:
+    with pytest.raises(InputError, match=re.escape(says)):
+        parse_search(line, default_taxonomy())
+
+
+def test_classes_are_found_by_name_and_title() -> None:
+    found = parse_search('class:"Partial-correct" class:COMPLETE to:2026-01-03', default_taxonomy())
+    assert found == TraceFilter(classes=("partial_plus", "complete"), started_before=at(4))
 
 
 def labelled(store: Store) -> Desk:
@@ -203,7 +277,7 @@ def test_taking_a_changed_trace_takes_its_tools_and_task(store: Store) -> None:
     assert found(store, tool="ship", tool_ended="error") == [0]
     assert found(store, text="entirely") == [0]
     # The part with the old text is still there; its task must not be found.
-    assert found(store, text="task 0") == []
+    assert found(store, text='"task 0"') == []
     old, _ = sorted(parts_directory(store.path).iterdir(), key=lambda part: part.stat().st_mtime)
     old.unlink()
     with pytest.raises(StoreError, match=old.name):
@@ -233,21 +307,33 @@ def test_traces_handed_over_bring_their_tools(tmp_path: Path) -> None:
         assert found(held, tool="pay") == [0, 1]
 
 
-def test_a_saved_query_comes_back_and_the_newest_counts(store: Store) -> None:
-    first = TraceFilter(task_key="t/a", tool="pay", tool_ended="error", classes=("abandoned",))
-    newer = TraceFilter(workflows=("hotels",), started_from=at(2), started_before=at(3, 4))
-    assert store.save_query("  Failed   payments ", first) == "Failed payments"
-    store.save_query("Other", newer)
-    assert store.saved_queries() == {"Failed payments": first, "Other": newer}
-    store.save_query("Failed payments", newer)
-    assert store.saved_queries()["Failed payments"] == newer
-    store.forget_query("Failed payments")
-    assert list(store.saved_queries()) == ["Other"]
+def test_a_saved_view_comes_back_and_the_newest_counts(store: Store) -> None:
+    first = SavedView(
+        chosen=TraceFilter(task_key="t/a", tool="pay", tool_ended="error", classes=("abandoned",)),
+        sort="latency", descending=True, columns=("steps", "task"),
+    )  # fmt: skip
+    newer = SavedView(
+        chosen=TraceFilter(
+            workflows=("hotels",), started_from=at(2), started_before=at(3, 4), text="x y"
+        )
+    )
+    assert newer.to_dict() == newer.chosen.to_dict()
+    assert store.save_view("  Failed   payments ", first) == "Failed payments"
+    store.save_view("Other", newer)
+    assert store.saved_views() == {"Failed payments": first, "Other": newer}
+    store.save_view("Failed payments", newer)
+    assert store.saved_views()["Failed payments"] == newer
+    store.forget_view("Failed payments")
+    assert list(store.saved_views()) == ["Other"]
     assert query(store, "SELECT count(*) FROM saved_query") == [(4,)]
     for name in ("", "  ", "?!", "x" * 81):
-        with pytest.raises(InputError, match="name of a query"):
-            store.save_query(name, TraceFilter())
+        with pytest.raises(InputError, match="name of a view"):
+            store.save_view(name, newer)
+    with pytest.raises(InputError, match="sort must be one of"):
+        store.save_view("Other", SavedView(chosen=newer.chosen, sort="seq; DROP TABLE trace"))
     # Of another version: left out.
     trace_search._append(store._db, "old", {"colour": "red"})
     trace_search._append(store._db, "bad", {"classes": ["none such"]})
-    assert list(store.saved_queries()) == ["Other"]
+    trace_search._append(store._db, "odd", {"shown": {"colour": "red"}})
+    trace_search._append(store._db, "off", {"shown": {"sort": "colour"}})
+    assert list(store.saved_views()) == ["Other"]

@@ -78,7 +78,7 @@ def test_identities_are_passphrases_or_open_and_never_over_the_heads_of_people(
     assert query(store, "SELECT count(*) FROM audit WHERE what = 'setting'") == [(2,)]
     with pytest.raises(InputError, match="1 of this store's people sign in with a passphrase"):
         store.set_identities("open")
-    with pytest.raises(InputError, match="open or passphrase, got 'none'"):
+    with pytest.raises(InputError, match="open, passphrase, oidc, got 'none'"):
         store.set_identities("none")
 
 

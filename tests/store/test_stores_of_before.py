@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from calibration.store import Store, TraceFilter
+from calibration.store import SavedView, Store, TraceFilter
 from calibration.store.backup import upgrade
 from calibration.store.schema import migrations
 from tests.store.stores_of_before import FIXTURES, PASSPHRASE, kept_rows, rows_of, unpack
@@ -58,7 +58,9 @@ def test_people_and_workflows_are_there(store: Store) -> None:
     }  # fmt: skip
     workflow = store.workflows()["research"]
     assert (workflow.ceiling_usd, workflow.unit) == (0.5, "question")
-    assert store.saved_queries() == {"long ones": TraceFilter(workflows=("research",))}
+    assert store.saved_views() == {
+        "long ones": SavedView(chosen=TraceFilter(workflows=("research",)))
+    }
     assert [a.person.reviewer_id for a in store.access() if a.has_passphrase] == ["lea"]
 
 

@@ -74,12 +74,20 @@ BAD_FIELDS = [
     ("steps", [{}], "field 'steps[1].role': is missing"),
     ("steps", [{"role": "user", "seconds": -1}], "field 'steps[1].seconds': must be a number"),
     ("steps", [{"step_id": "s2", "role": "a"}, {"role": "b"}], "field 'steps': step_id 's2'"),
+    ("steps", [{"role": "tool", "call": "s1"}], "field 'steps[1].call': must be the step_id of an"),
     ("steps", [{"role": "user"}] * (MAX_STEPS + 1), "has 2,001 steps; at most 2,000"),
     ("response", "x" * (MAX_FIELD_BYTES + 1), "field 'response': has 2.0 MB; at most 2 MB"),
     ("response", "é" * (MAX_FIELD_BYTES // 2 + 1), "field 'response': has 2.0 MB; at most 2 MB"),
     ("verdict", {"judge": "j"}, "field 'verdict.outcome': must be one of complete, partial_plus"),
     ("verdict", 1, "field 'verdict': must be an object, got 1"),
 ]
+
+
+def test_a_result_names_an_earlier_step(write: Any, split: Any) -> None:
+    steps = [{"role": "assistant", "tool": "f"}, {"role": "tool", "tool": "f", "call": "s1"}]
+    taken, aside = split(write("r.jsonl", json.loads(ROW) | {"steps": steps}))
+    assert aside == []
+    assert [step.call for step in taken[0].trace.steps] == [None, "s1"]
 
 
 @pytest.mark.parametrize(("field", "value", "why"), BAD_FIELDS)

@@ -103,6 +103,32 @@ def test_an_error_of_a_call_marks_its_result_message(read: Any) -> None:
     assert [s.error for s in steps.trace.steps] == [False, True]
 
 
+def test_results_name_the_calls_that_they_answer(read: Any) -> None:
+    def call(call_id: str | None) -> dict[str, Any]:
+        return {"id": call_id, "function": {"name": "f", "arguments": "{}"}}
+
+    def result(**fields: Any) -> dict[str, Any]:
+        return {"role": "tool", "content": "ok"} | fields
+
+    messages = [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": "Two at once.", "tool_calls": [call("a"), call("b")]},
+        result(tool_call_id="b"),
+        result(tool_call_id="a"),
+        {"role": "assistant", "tool_calls": [call(None)]},
+        result(),
+        result(name="g"),
+        result(tool_call_id="c"),
+        {"role": "assistant", "content": "Done."},
+    ]
+    named = [step.call for step in read(messages=messages).trace.steps]
+    assert named == [None, None, None, "s3", "s2", None, "s6", None, None, None]
+    # A call that no message has comes in before the last words.
+    late = read(messages=messages[:6] + messages[-1:], tool_calls=[{"id": "z", "name": "h"}])
+    named = [step.call for step in late.trace.steps]
+    assert named == [None, None, None, "s3", "s2", None, "s6", None, None]
+
+
 def test_fields_of_the_result_may_be_those_of_the_record(read: Any) -> None:
     trace = read(trace_id="mine", response="Yes.", cost_usd=0.5, latency=2).trace
     assert (trace.trace_id, trace.response) == ("mine", "Yes.")

@@ -7,6 +7,8 @@ const TYPED_MS = 1000; // a rationale is kept when the typing pauses
 class View {
   constructor(root) {
     this.root = root;
+    const around = root.getRootNode();
+    if (!around.adoptedStyleSheets.includes(STYLE)) around.adoptedStyleSheets.push(STYLE);
     this.mode = "state"; // answer | evidence | skip | note | goals | lesson | settle | state
     this.trace = null;
     this.ready = false;
@@ -33,6 +35,12 @@ class View {
     }
     this.frame.addEventListener("scroll", () => this.active(), { ...options, capture: true, passive: true });
     listenMarks(this, options);
+    // A selection with the mouse goes into an open quote box, and what is typed goes on there.
+    let fromTrace = false;
+    window.addEventListener("pointerdown", (e) => {
+      fromTrace = e.composedPath().includes(this.traceArea);
+    }, { ...options, capture: true });
+    window.addEventListener("mouseup", () => fromTrace && window.setTimeout(() => this.overlay?.take?.(selectionInTrace(this))), options);
     this.frame.addEventListener("click", (e) => this.clicked(e), options);
     this.traceArea.addEventListener("painted", () => this.search.repaint(), options);
     this.traceArea.addEventListener("reform", () => this.search.opened && this.search.find(true), options);
@@ -200,8 +208,14 @@ class View {
   }
 
   answer(answer) {
-    const node = this.desk.question(this.desk.workOn(this.trace.trace_id).answers);
-    if (node.evidence_on === answer) openEvidence(this, answer);
+    const work = this.desk.workOn(this.trace.trace_id);
+    const node = this.desk.question(work.answers);
+    const against = goalAgainst(this, node, answer);
+    if (against) {
+      work.asked = true; // once: the next answer counts
+      this.quietUntil = performance.now() + QUIET_MS;
+      renderQuestion(this, against);
+    } else if (node.evidence_on === answer) openEvidence(this, answer);
     else this.commit(answer);
     this.mark();
   }
@@ -217,7 +231,7 @@ class View {
       this.focusTrace();
     } else {
       desk.put({ kind: "label", ...desk.decided(trace.trace_id) });
-      if (desk.data.practice) this.mode = "lesson";
+      if (desk.data.purpose === "practice") this.mode = "lesson";
       this.settle();
     }
     renderStatus(this);
@@ -246,6 +260,10 @@ class View {
   back() {
     const { desk, trace } = this;
     desk.notice = "";
+    if (trace && this.asked) {
+      renderQuestion(this);
+      return;
+    }
     const work = trace ? desk.workOn(trace.trace_id) : null;
     const path = work ? desk.path(work.answers) : [];
     if (path.length > 0) {

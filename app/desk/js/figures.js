@@ -58,7 +58,7 @@ function minimap(trace, go) {
 
 function renderHead(transcript) {
   const { trace } = transcript;
-  const { nav, marks } = minimap(trace, (index) => transcript.moveTo(index));
+  const { nav, marks } = minimap(trace, (number) => transcript.moveToStep(number));
   transcript.marks = marks;
   // A click there leaves the focus where it is: in a field that is typed in, or on the trace.
   return el("div", { class: "reading-head", onmousedown: (event) => event.preventDefault() },

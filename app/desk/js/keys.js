@@ -98,6 +98,11 @@ function helpAction(view, key, event) {
 const nothing = () => {};
 
 function deskAction(view, key, event) {
+  // A field that is open takes the letters, also after a click elsewhere.
+  if (["evidence", "note"].includes(view.mode) && event.key?.length === 1) {
+    view.overlay.field.focus();
+    return null;
+  }
   if (key === "?") return event.repeat ? nothing : () => toggleHelp(view);
   if (key === "h") return event.repeat ? nothing : () => toggleHandbook(view);
   if (view.desk?.data.adjudication && ["l", "f"].includes(key)) return nothing;
@@ -145,6 +150,7 @@ function moveAction(view, key, event) {
   if (key === "Home") return () => transcript.moveTo(0);
   if (key === "End") return () => transcript.moveTo(Infinity);
   if (key === "x") return () => transcript.moveToError(event.shiftKey ? -1 : 1);
+  if (key === "r") return event.repeat ? nothing : () => transcript.toggleRaw();
   if (key === "/") return () => view.search.open();
   if (key === "Enter") return event.repeat ? nothing : () => transcript.toggleStep();
   if (key === "Escape") return () => (view.search.opened ? view.search.close() : view.dismiss());

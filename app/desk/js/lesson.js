@@ -37,7 +37,7 @@ function renderLesson(view) {
     el("span", { text: "Next trace" }), kbd("Enter"));
   parts.decision.replaceChildren(
     el("div", { class: `question-box verdict ${right ? "right" : "wrong"}`, role: "status" },
-      el("div", { class: "eyebrow", text: right ? "The same as the canonical label" : `You said ${classTitle(desk, lesson.your_outcome)}` }),
+      el("div", { class: "eyebrow", text: right ? "Correct" : `Your answer: ${classTitle(desk, lesson.your_outcome)}` }),
       el("div", { class: "question", role: "heading", "aria-level": "2", text: classTitle(desk, lesson.outcome) }),
       el("p", { class: "rule", text: lesson.rationale })),
     lessonAnswers(view, lesson),

@@ -1,4 +1,4 @@
-// The reviewer's own last labels: looked through, flagged, reopened with a reason.
+// The reviewer's own last labels and skips: looked through, flagged, reopened; a label with a reason.
 
 function openList(view) {
   if (view.help || !["answer", "state", "lesson"].includes(view.mode)) return;
@@ -35,12 +35,12 @@ function renderList(view) {
   }
   modal.at = Math.max(0, Math.min(modal.at, labels.length - 1));
   modal.body.replaceChildren(
-    el("p", { class: "rule", text: "Newest first, your own only. J and K move, Enter reopens, F flags or takes the flag off." }),
+    el("p", { class: "rule", text: "Newest first, your own only. J and K move, Enter reopens, F flags or removes the flag." }),
     el("ol", { class: "own-list" }, ...labels.map((label, index) =>
       el("li", { class: index === modal.at ? "here" : "", "data-trace": label.trace_id },
         el("button", { type: "button", tabindex: "-1", onclick: () => askWhy(view, label) },
           el("span", { class: "detail", text: whenText(label.at) }),
-          el("b", { text: classTitle(desk, label.outcome) }),
+          el("b", { text: label.outcome ? classTitle(desk, label.outcome) : "Skipped" }),
           el("span", { class: "mono", text: label.trace_id }),
           el("span", { class: "words", text: label.task }),
           desk.flagOn(label.trace_id) !== null && el("span", { class: "tag", text: "flagged" }))))),
@@ -74,6 +74,10 @@ function listAction(view, key, event) {
 }
 
 function askWhy(view, label) {
+  if (!label.outcome) {
+    reopenLabel(view, label.trace_id, "Labelled after all");
+    return;
+  }
   const { modal, desk } = view;
   const closeRow = view.help.firstChild.lastChild;
   const field = el("input", {

@@ -17,6 +17,7 @@ const HELP = [
   ["X  Shift+X", "next or previous tool error"],
   ["/", "search this trace; Enter and Shift+Enter go on and back, Escape closes"],
   ["Enter", "open or collapse the long texts of the current step"],
+  ["R", "the texts of the current step as they came: without Markdown, JSON on one line; again shows them as before"],
   ["H", "the handbook on this question"],
   ["?", "show or hide this list"],
   ["Escape", "close, cancel, leave a text field"],
@@ -27,8 +28,8 @@ const ADJUDICATION_HELP = [
   ["U", "one question back; before the first one, take the last adjudication or skip back"],
   ["⇧1 … ⇧9", "back to that question"],
   ["1  2  3  4", "once the answers are shown: why they differ (trace unclear, rubric unclear, slip, real judgement)"],
-  ["Enter", "once the answers are shown: make it consensus"],
-  ...HELP.filter(([keys]) => ["S", "E", "W", "J  K", "Home  End", "X  Shift+X", "/", "H", "?", "Escape"].includes(keys)),
+  ["Enter", "once the answers are shown: save it as final"],
+  ...HELP.filter(([keys]) => ["S", "E", "W", "J  K", "Home  End", "X  Shift+X", "/", "R", "H", "?", "Escape"].includes(keys)),
 ];
 
 function selectionInTrace(view) {
@@ -50,7 +51,7 @@ function openEvidence(view, answer = null) {
   const earlier = answer ? work.evidence.find((e) => e.node === "")?.quote || "" : "";
   const quote = el("textarea", {
     class: "quote", id: "quote", rows: "4", autocomplete: "off",
-    placeholder: "Paste or type the words exactly as they stand",
+    placeholder: "Paste or type the words exactly",
     "aria-describedby": "quote-found",
   });
   quote.value = chosen.text || earlier;
@@ -59,16 +60,19 @@ function openEvidence(view, answer = null) {
   const cancel = el("button", { type: "button" }, el("span", { text: "Cancel" }), kbd("Esc"));
   const full = () => work.evidence.length >= MAX_QUOTES;
   const where = () => {
-    const places = quote.value.trim() ? findQuote(view.trace, quote.value.trim()) : [];
+    const places = quote.value.trim() ? findQuote(view.trace, quote.value.trim(), Boolean(answer)) : [];
     return places.includes(chosen.step) ? chosen.step : places[0] || "";
   };
   const verdict = () => {
     if (full()) return [false, `${MAX_QUOTES} quotes are the most; Backspace in the empty box drops the last.`];
-    if (!quote.value.trim()) return [false, answer ? "Needed: the words that are invented." : ""];
+    if (!quote.value.trim()) return [false, answer ? "Select the invented words in the trace." : ""];
     const step = where();
+    if (!step && answer && findQuote(view.trace, quote.value.trim()).length > 0) {
+      return [false, "These words are in the system prompt: the agent did not invent them."];
+    }
     if (!step) return [false, "Not found literally in a step or in the response."];
-    const elsewhere = chosen.step && chosen.step !== step ? ` It does not stand in step ${chosen.step}.` : "";
-    const many = findQuote(view.trace, quote.value.trim()).length - 1;
+    const elsewhere = chosen.step && chosen.step !== step ? ` It is not in step ${chosen.step}.` : "";
+    const many = findQuote(view.trace, quote.value.trim(), Boolean(answer)).length - 1;
     const place = step === "response" ? "the final response" : `step ${step}`;
     return [true, `Found in ${place}${many > 0 ? ` and ${plural(many, "other place")}` : ""}.${elsewhere}`];
   };
@@ -113,7 +117,15 @@ function openEvidence(view, answer = null) {
     chosen.step = step;
     check();
   };
-  view.overlay = { accept: take, cancel: close, cite, dropLast };
+  const select = ({ text, step }) => {
+    if (text) {
+      Object.assign(chosen, { text, step });
+      quote.value = text;
+      check();
+    }
+    quote.focus();
+  };
+  view.overlay = { accept: take, cancel: close, cite, dropLast, take: select, field: quote };
   view.parts.decision.replaceChildren(
     el("div", { class: "question-box evidence" },
       el("div", { class: "eyebrow", text: node ? node.question : "Evidence" }),
@@ -150,7 +162,7 @@ function openSkip(view) {
     const send = () => field.value.trim() && skip(`${reasons[reasons.length - 1]}: ${field.value.trim()}`);
     const accept = el("button", { type: "button", class: "primary", onclick: send }, el("span", { text: "Skip" }), kbd("Enter"));
     view.mode = "note";
-    view.overlay = { accept: send, cancel: close };
+    view.overlay = { accept: send, cancel: close, take: () => field.focus(), field };
     view.parts.decision.replaceChildren(
       el("div", { class: "question-box" },
         el("label", { class: "question", for: "note", text: "Why skip this trace?" }), field,

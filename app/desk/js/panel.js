@@ -8,6 +8,7 @@ function panelSkeleton() {
     placeholder: "One line: why this class (optional)",
   });
   return {
+    purpose: el("div", { class: "purpose" }),
     done: el("span", { class: "done" }),
     saved: el("span", { class: "saved", role: "status", "aria-live": "polite" }),
     left: el("div", { class: "left detail" }),
@@ -23,7 +24,7 @@ function panelSkeleton() {
       rationale,
       el("div", { class: "hint", text: "Write it before the last answer. Enter or Escape leaves the field." }),
     ),
-    legend: el("dl", { class: "legend", "aria-label": "The five classes" }),
+    legend: el("dl", { class: "legend", "aria-label": "Classes" }),
     dock: el("div", { class: "dock" }),
     last: el("div", { class: "last" }),
     who: el("div", { class: "who detail" }),
@@ -31,16 +32,24 @@ function panelSkeleton() {
   };
 }
 
+const LEGEND_FOLDS = 10; // labels; then the reviewer knows the classes
+
 function panelElement(parts) {
+  const summary = el("summary", { text: "Classes" });
+  parts.legendBox = el("details", { class: "legend-box" }, summary, parts.legend);
+  summary.addEventListener("click", () => {
+    parts.legendBox.dataset.chosen = String(!parts.legendBox.open);
+  });
   return el(
     "aside", { class: "panel", "aria-label": "Decision" },
-    el("div", { class: "status" }, el("div", { class: "status-line" }, parts.done, parts.saved), parts.bar, parts.left),
+    el("div", { class: "status" }, parts.purpose,
+      el("div", { class: "status-line" }, parts.done, parts.saved), parts.bar, parts.left),
+    parts.decision, // above what comes and goes: its buttons never move
     parts.notice,
     parts.crumbs,
-    parts.decision,
     parts.rationaleBox,
     parts.marks,
-    parts.legend,
+    parts.legendBox,
     el("footer", {}, parts.dock, el("div", { class: "foot-line" }, parts.last, parts.who), parts.keys),
   );
 }
@@ -49,9 +58,22 @@ function classTitle(desk, name) {
   return desk.data.tree.classes.find((c) => c.name === name)?.title || name;
 }
 
+const PURPOSES = { practice: "Practice", exam: "Examination", production: "Production", adjudication: "Adjudication" };
+
+// What kind of labels these are, unmistakable; in practice with the score so far.
+function renderPurpose(view) {
+  const { data } = view.desk;
+  const purpose = data.adjudication ? "adjudication" : data.purpose;
+  const score = data.score?.of ? `${data.score.right} of ${data.score.of} right` : "";
+  view.parts.purpose.className = `purpose ${purpose}`;
+  view.parts.purpose.replaceChildren(el("b", { text: PURPOSES[purpose] || purpose }),
+    score && el("span", { class: "score", text: score }));
+}
+
 // What changes whenever the server answers: never touches a field that is being typed in.
 function renderStatus(view) {
   const { desk, parts } = view;
+  renderPurpose(view);
   const { done, skipped, total } = desk.progress();
   const decided = ["state", "lesson", "settle"].includes(view.mode);
   const place = Math.min(done + skipped + (decided ? 0 : 1), total);
@@ -126,8 +148,41 @@ function renderCrumbs(view, work) {
     el("b", { class: work.answers[node.id], text: ANSWER_TEXT[work.answers[node.id]] })))));
 }
 
-function renderQuestion(view) {
+// The words of a question; `asked` is a sub-goal that speaks against the answer just given.
+function questionWords(node, number, asked) {
+  if (!asked) {
+    return [
+      el("div", { class: "eyebrow", text: `Question ${number}` }),
+      el("div", { class: "question", role: "heading", "aria-level": "2", text: node.question }),
+      node.rule && el("p", { class: "rule", text: node.rule }),
+    ].filter(Boolean);
+  }
+  return [
+    el("div", { class: "eyebrow", text: node.question }),
+    el("div", { class: "question", role: "heading", "aria-level": "2", text: "You ticked a sub-goal as not done. Still Yes?" }),
+    el("p", { class: "rule two-lines", text: asked.text.text }),
+  ];
+}
+
+// All questions share one place, as high as the highest: the buttons below it stay where they are.
+function questionPlace(desk, node, number, asked) {
+  const others = desk.data.tree.nodes.filter((other) => other !== node || asked);
+  return el("div", { class: "questions" },
+    ...others.map((other) => el("div", { class: "room", "aria-hidden": "true" }, ...questionWords(other, number))),
+    el("div", { class: "question-box", "aria-live": "polite", "data-node": node.id, "data-asked": asked?.id },
+      ...questionWords(node, number, asked)));
+}
+
+// The sub-goal that was ticked as not done, where an answer would say that all of it is done.
+function goalAgainst(view, node, answer) {
+  const work = view.desk.workOn(view.trace.trace_id);
+  if (node[answer] !== "complete" || work.asked) return null;
+  return view.trace.sub_goals.find((goal) => work.goals[goal.id] === "not_done") || null;
+}
+
+function renderQuestion(view, asked = null) {
   const { desk, parts } = view;
+  view.asked = asked;
   const work = desk.workOn(view.trace.trace_id);
   const node = desk.question(work.answers);
   const number = desk.path(work.answers).length + 1;
@@ -139,12 +194,7 @@ function renderQuestion(view) {
   renderMarks(view);
   parts.decision.replaceChildren(
     ...[
-      el(
-        "div", { class: "question-box", "aria-live": "polite", "data-node": node.id },
-        el("div", { class: "eyebrow", text: `Question ${number}` }),
-        el("div", { class: "question", role: "heading", "aria-level": "2", text: node.question }),
-        node.rule && el("p", { class: "rule", text: node.rule }),
-      ),
+      questionPlace(desk, node, number, asked),
       el("div", { class: "answers" }, button("yes", "Y"), button("no", "N")),
       node.evidence_on && el("div", {
         class: "hint",
@@ -156,6 +206,9 @@ function renderQuestion(view) {
 }
 
 function renderLegend(view, reachable) {
+  const { legendBox } = view.parts;
+  const chosen = legendBox.dataset.chosen;
+  legendBox.open = chosen === undefined ? view.desk.progress().done < LEGEND_FOLDS : chosen === "true";
   view.parts.legend.replaceChildren(
     ...view.desk.data.tree.classes.flatMap((c) => {
       const name = `class-${c.name}${reachable && !reachable.has(c.name) ? " out" : ""}`;
@@ -168,17 +221,29 @@ const STATE_TEXT = {
   loading: ["Loading the next trace …", ""],
   reopening: ["Reopening …", "Your last decision is being taken back."],
   none: ["Nothing left for you", "Other reviewers have labelled all of this batch."],
-  finished: ["All done", "You have labelled everything in this batch that is yours to label. U takes the last one back."],
+  finished: ["All done", ""],
   waiting: ["Nothing for you right now", "Other reviewers hold what is left of this batch. It comes back here when they let go; this page looks every ten seconds."],
 };
 
 const ADJUDICATED = ["Nothing left to adjudicate", "Everything that waited for you is decided. U takes the last adjudication back. Reload this page to look for new disagreements and flags."];
 
+// What was done in this batch, and what can still be changed.
+function finishedText(desk) {
+  const { done, skipped } = desk.progress();
+  const { score, purpose } = desk.data;
+  return [
+    `You labelled ${plural(done, "trace")}${skipped > 0 ? ` and skipped ${count(skipped)}` : ""}.`,
+    score?.of ? `${score.right} of ${score.of} were right at the first attempt.` : "",
+    purpose === "exam" ? "" : `L lists them: any label${skipped > 0 ? " or skipped trace" : ""} can be reopened. U takes the last one back.`,
+  ].filter(Boolean).join(" ");
+}
+
 // No trace to label: say why.
 function renderState(view, state) {
   const empty = state === "finished" && view.desk.progress().total === 0;
   const settled = state === "finished" && view.desk.data.adjudication;
-  const [title, text] = settled ? ADJUDICATED : STATE_TEXT[empty ? "none" : state] || STATE_TEXT.loading;
+  const [title, known] = settled ? ADJUDICATED : STATE_TEXT[empty ? "none" : state] || STATE_TEXT.loading;
+  const text = state === "finished" && !settled && !empty ? finishedText(view.desk) : known;
   view.parts.decision.replaceChildren();
   view.parts.crumbs.replaceChildren();
   view.traceArea.replaceChildren(

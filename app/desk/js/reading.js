@@ -1,6 +1,6 @@
 // One trace on the desk: which step is at hand, which are painted, where the keys lead.
 
-const PAINTED_FIRST = 8; // steps; with the task they fill a screen, the others follow when idle
+const PAINTED_FIRST = 12; // steps; with the task they fill a screen, the others follow when idle
 const OWN_SCROLL_MS = 300;
 const HOLD_MS = 800;
 const HOLD_FRAMES = 8;
@@ -18,13 +18,22 @@ class Transcript {
     this.unpainted = new Map(); // shell -> what paints it
     this.at = 0;
     this.ownScroll = 0;
-    this.nodes = renderTrace(this, evidence);
-    this.stops = this.nodes.filter((node) => node.dataset.stop);
+    this.cards = cardsOf(trace.steps); // the places of the steps in each card
+    this.stops = renderTrace(this, evidence); // task, cards, response
     const quoted = new Set(evidence.map((e) => e.step_id));
     this.stops.forEach((stop, index) => {
-      if (index <= PAINTED_FIRST || quoted.has(stop.dataset.step)) this.fill(stop);
+      if (index <= PAINTED_FIRST || this.stepsAt(index).some((step) => quoted.has(step.step_id))) this.fill(stop);
     });
     this.head = renderHead(this);
+  }
+
+  stepsAt(index) {
+    return (this.cards[index - 1] || []).map((place) => this.trace.steps[place]);
+  }
+
+  // To the card with the step of this number.
+  moveToStep(number) {
+    this.moveTo(1 + this.cards.findIndex((card) => card.includes(number - 1)));
   }
 
   fill(stop) {
@@ -38,7 +47,7 @@ class Transcript {
 
   show(area, headArea) {
     this.area = area;
-    area.replaceChildren(...this.nodes);
+    area.replaceChildren(...this.stops);
     headArea.replaceChildren(this.head);
     area.scrollTop = 0;
     this.stopping = new AbortController();
@@ -129,7 +138,7 @@ class Transcript {
     const n = this.stops.length;
     for (let i = 1; i <= n; i += 1) {
       const index = (this.at + by * i + n * i) % n;
-      if (this.trace.steps[index - 1]?.error) {
+      if (this.stepsAt(index).some((step) => step.error)) {
         this.moveTo(index);
         return;
       }
@@ -160,8 +169,9 @@ class Transcript {
   }
 
   highlight() {
+    const here = this.cards[this.at - 1] || [];
     this.marks.forEach((mark, index) => {
-      if (index + 1 === this.at) mark.setAttribute("aria-current", "step");
+      if (here.includes(index)) mark.setAttribute("aria-current", "step");
       else mark.removeAttribute("aria-current");
     });
   }
@@ -170,7 +180,14 @@ class Transcript {
   toggleStep() {
     const own = this.fields.filter((f) => f.stop === this.stops[this.at] && f.field.long).map((f) => f.field);
     const open = own.some((field) => !field.open);
-    own.forEach((field) => field.setOpen(open));
+    own.forEach((field) => field.expand(open));
+  }
+
+  // Shows the step at hand as it came, or in its usual form when all of it is.
+  toggleRaw() {
+    const own = this.fields.filter((f) => f.stop === this.stops[this.at] && f.field.forms.length > 1).map((f) => f.field);
+    const raw = own.some((field) => !field.raw);
+    own.forEach((field) => field.choose(raw ? "Raw" : field.forms[0]));
   }
 
   // A click on the id of a step: into an open evidence box or the field at hand, else copied.
@@ -190,7 +207,7 @@ class Transcript {
       try {
         await navigator.clipboard.writeText(id);
       } catch {
-        said = "not copied: the browser forbids it";
+        said = "Not copied: the browser does not allow it.";
       }
       button.dataset.said = said;
       window.setTimeout(() => delete button.dataset.said, 1500);

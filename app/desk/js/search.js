@@ -75,8 +75,8 @@ class Search {
     const pattern = () => new RegExp(query.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), "giu");
     for (const { field, stop } of transcript.fields) {
       let found = [...this.matches(field.shown, pattern())];
-      if (found.length === 0 && field.indented && !field.raw && pattern().test(field.text)) {
-        field.setRaw(true); // it stands only in the text as it came
+      if (found.length === 0 && !field.raw && pattern().test(field.text)) {
+        field.setForm("Raw"); // it stands only in the text as it came
         found = [...this.matches(field.text, pattern())];
       }
       field.hits = found.map(([start, end]) => ({ field, stop, start, end, now: false }));

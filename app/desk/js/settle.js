@@ -95,9 +95,9 @@ function partingBox(desk, due) {
   const row = (who, answer, own) => el("li", { class: own ? "own" : "" },
     el("span", { text: who }), el("b", { class: answer || "", text: answerText(answer) }));
   return el("div", { class: "parting" },
-    el("div", { class: "eyebrow", text: "They part at" }),
+    el("div", { class: "eyebrow", text: "First difference" }),
     el("div", { class: "asked", text: node.question }),
-    el("ol", { class: "crumbs lesson", "aria-label": "Answers where they part" },
+    el("ol", { class: "crumbs lesson", "aria-label": "Answers at the first difference" },
       ...due.given.map((label) => row(`Reviewer ${label.who}`, label.answers[node.id], false)),
       row("You, blind", due.answers[node.id], true)));
 }
@@ -129,7 +129,7 @@ function finalBox(view, due, work) {
       el("span", { text: ANSWER_TEXT[answer] }), kbd(key));
   const kept = outcome === due.outcome;
   return el("div", { class: "final" },
-    el("div", { class: "eyebrow", text: outcome && kept ? "Becomes consensus, as you decided blind" : "Becomes consensus" }),
+    el("div", { class: "eyebrow", text: outcome && kept ? "Final label, as you decided blind" : "Final label" }),
     el("div", { class: "question", role: "heading", "aria-level": "2", text: outcome ? classTitle(desk, outcome) : node.question }),
     node && el("div", { class: "answers" }, button("yes", "Y"), button("no", "N")),
     el("ol", { class: "crumbs path settle-path", "aria-label": "Answers" }, ...crumbs));
@@ -157,7 +157,7 @@ function renderSettle(view, due) {
   field.value = work.rationale;
   const missing = el("div", { class: "hint missing", role: "status", "aria-live": "polite" });
   const confirm = el("button", { type: "button", class: "primary", onclick: () => confirmSettle(view) },
-    el("span", { text: outcome ? `Make it consensus: ${classTitle(desk, outcome)}` : "Make it consensus" }), kbd("Enter"));
+    el("span", { text: outcome ? `Save as final: ${classTitle(desk, outcome)}` : "Save as final" }), kbd("Enter"));
   const say = () => {
     missing.textContent = settleMissing(desk, due);
   };
@@ -171,14 +171,14 @@ function renderSettle(view, due) {
   view.overlay = { accept: leave, cancel: leave };
   say();
   const changed = due.standing
-    && `Labels have changed since it was settled as ${classTitle(desk, due.standing)}. It stays so until you decide.`;
+    && `Labels have changed since this was settled as ${classTitle(desk, due.standing)}. That decision counts until you decide again.`;
   const blind = due.blind ? "You decided blind: "
     : "You had been shown its labels before, so this is kept as not blind: ";
   parts.decision.replaceChildren(...[
     changed && el("div", { class: "notice", role: "alert", text: changed }),
     el("div", { class: "said" }, el("span", { class: "detail", text: blind }), el("b", { text: classTitle(desk, due.outcome) })),
     partingBox(desk, due),
-    el("ol", { class: "given-list", "aria-label": "What the reviewers said" }, ...due.given.map((label) => givenBox(desk, label))),
+    el("ol", { class: "given-list", "aria-label": "The reviewers' answers" }, ...due.given.map((label) => givenBox(desk, label))),
     ...due.flags.map((reason) => el("p", { class: "rule", text: `Flagged: ${reason || "no reason given"}` })),
     finalBox(view, due, work),
     el("div", { class: "rationale-box" },

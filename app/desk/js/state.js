@@ -1,10 +1,12 @@
 // What is being labelled, and what the store has not confirmed yet. No DOM in this part.
 //
-// Every decision becomes an event with a token of its own. Events stay in the outbox, and in
-// this tab's session storage, until the store says that it holds (or refuses) their token:
-// a reload, a lost rerun or a stopped server loses nothing and doubles nothing.
+// Every decision becomes an event with a token of its own. Events stay in the outbox, in this
+// tab's session storage and, drafts aside, in the browser's storage until the store says that it
+// holds (or refuses) their token: a reload, a lost rerun, a stopped server or a closed tab loses
+// nothing and doubles nothing.
 
-const RESEND_MS = 1500;
+const RESEND_MS = 1500; // doubled while no answer comes: a busy server must not get more to do
+const RESEND_MOST_MS = 12000;
 const DRAFT_DELAY_MS = 250;
 const POLL_MS = 10000;
 const IDLE_MS = 30000; // without a key, a pointer or a scroll: nobody is working
@@ -13,20 +15,28 @@ const REMEMBERED_TRACES = 60;
 
 class Desk {
   constructor(data) {
-    this.storageKey = `asr-desk:${encodeURIComponent(data.reviewer)}:${encodeURIComponent(data.batch)}`;
+    const owner = [data.store, data.adjudication ? "adjudicate" : "label", data.reviewer];
+    // Another desk finds what this one leaves behind: each has a key of its own.
+    this.leavings = `asr-outbox:${owner.map(encodeURIComponent).join(":")}:`;
+    this.leavingsKey = this.leavings + newToken();
+    this.storageKey = `asr-desk:${[...owner, data.batch].map(encodeURIComponent).join(":")}`;
     this.outbox = [];
+    this.left = []; // what a closed tab left of other batches
     this.settling = {}; // per trace: answers, cause and rationale of an adjudication
     this.work = {}; // per trace: answers, evidence, rationale, confidence, tags, goals, seconds
     this.notice = "";
     this.currentId = null;
     this.traces = new Map(); // traces that came in full; the server then sends only their id
     this.missing = false;
+    this.guide = null; // tree and handbook, which the server then leaves out too
     this.listing = false; // the list of own labels was asked for and has not come yet
     this.send = () => {};
     this.watchdog = new Watchdog();
     this.typing = () => false;
     this.sendings = 0;
+    this.resendMs = RESEND_MS;
     this.restore();
+    this.adopt(data.batch);
     this.data = { ...data, queue: [] };
   }
 
@@ -41,7 +51,39 @@ class Desk {
     }
   }
 
+  // Takes over what closed tabs left. That of a tab that is still open is sent twice, under the
+  // same tokens, and stored once.
+  adopt(batch) {
+    try {
+      const known = new Set(this.outbox.map((event) => event.token));
+      const keys = Object.keys(window.localStorage).filter((key) => key.startsWith(this.leavings));
+      for (const event of keys.flatMap(leftAt)) {
+        if (known.has(event.token)) continue;
+        known.add(event.token);
+        this.left.push(event);
+      }
+      const here = this.left.filter((event) => event.batch === batch);
+      this.left = this.left.filter((event) => event.batch !== batch);
+      this.outbox.unshift(...here.map(({ batch: _, ...event }) => event));
+      this.keepForOthers(batch);
+      for (const key of keys) window.localStorage.removeItem(key);
+    } catch {
+      // No storage, or one that is full: what was found is sent all the same.
+    }
+  }
+
+  keepForOthers(batch) {
+    const events = this.outbox.filter((event) => event.kind !== "draft").map((event) => ({ ...event, batch }));
+    if (events.length + this.left.length === 0) window.localStorage.removeItem(this.leavingsKey);
+    else window.localStorage.setItem(this.leavingsKey, JSON.stringify([...this.left, ...events]));
+  }
+
   keep() {
+    try {
+      this.keepForOthers(this.data.batch);
+    } catch {
+      // full or switched off: the session storage may still take it
+    }
     try {
       window.sessionStorage.setItem(
         this.storageKey,
@@ -57,11 +99,14 @@ class Desk {
   // reopened trace, now first in the queue, replaces whatever is shown.
   receive(data) {
     this.watchdog.answered();
+    this.resendMs = RESEND_MS;
     // The list stays until it is asked for anew: an answer to something else has none.
     const own_labels = data.own_labels ?? this.data?.own_labels ?? null;
     const filled = this.fill(data.settle ? [...data.queue, data.settle.trace] : data.queue);
     const queue = filled.slice(0, filled.length - (data.settle && this.traces.has(data.settle.trace_id) ? 1 : 0));
-    this.data = { ...data, queue, own_labels };
+    if (data.guide.tree) this.guide = data.guide;
+    const { tree, handbook } = this.guide;
+    this.data = { ...data, queue, own_labels, tree, handbook };
     if (data.settle) {
       const trace = this.traces.get(data.settle.trace_id);
       this.data.settle = trace ? { ...data.settle, trace } : null;
@@ -78,6 +123,10 @@ class Desk {
       if (event.kind !== "draft") this.refuse(event, refused.get(event.token));
     }
     this.outbox = this.outbox.filter((event) => !settled.has(event.token));
+    this.left = this.left.filter((event) => {
+      if (refused.has(event.token)) this.refuse(event, refused.get(event.token));
+      return !refused.has(event.token) && !settled.has(event.token);
+    });
     const alive = new Set([...this.data.queue.map((t) => t.trace_id), this.currentId]);
     for (const id of Object.keys(this.work)) {
       if (!alive.has(id) && !this.outbox.some((e) => e.trace_id === id)) delete this.work[id];
@@ -102,8 +151,8 @@ class Desk {
 
   refuse(event, why) {
     const what = { label: "A label", skip: "A skip", undo: "The undo", flag: "A flag", settle: "The adjudication" }[event.kind] || "An event";
-    this.notice = `${what} was not stored: ${why}.`;
-    if (event.kind !== "label") return;
+    this.notice = `${what}${event.batch ? ` of ${event.batch}` : ""} was not stored: ${why}.`;
+    if (event.kind !== "label" || event.batch) return;
     const evidence = (event.evidence || []).map((e) => ({ node: "", ...e }));
     const { rationale, confidence, tags, sub_goals: goals, seconds_active: seconds } = event;
     this.work[event.trace_id] = emptyWork({ rationale, confidence, tags, goals, seconds, evidence });
@@ -137,7 +186,7 @@ class Desk {
   }
 
   unsaved() {
-    return this.outbox.filter((event) => event.kind !== "draft").length;
+    return this.left.length + this.outbox.filter((event) => event.kind !== "draft").length;
   }
 
   progress() {
@@ -286,16 +335,27 @@ class Desk {
     window.clearTimeout(this.timer);
     this.timer = window.setTimeout(() => {
       const waiting = this.data.state !== "open" && this.openQueue().length === 0;
-      if (this.outbox.length > 0 || waiting || this.missing || this.listing) {
+      if (this.pending() || waiting) {
         this.watchdog.check(() => !this.typing() && this.keep());
         this.watchdog.sent();
         this.send({
-          reviewer: this.data.reviewer, batch: this.data.batch, events: this.outbox.slice(),
-          held: [...this.traces.keys()], listing: this.listing, number: ++this.sendings,
+          reviewer: this.data.reviewer, batch: this.data.batch, events: [...this.left, ...this.outbox],
+          held: [...this.traces.keys()], guide: this.guide?.key || "", listing: this.listing,
+          number: ++this.sendings,
         });
       }
-      this.flush(this.outbox.length > 0 || this.missing || this.listing ? RESEND_MS : POLL_MS);
+      this.flush(this.pending() ? this.resendDelay() : POLL_MS);
     }, delay);
+  }
+
+  pending() {
+    return this.left.length + this.outbox.length > 0 || this.missing || this.listing;
+  }
+
+  resendDelay() {
+    const delay = this.resendMs;
+    this.resendMs = Math.min(2 * delay, RESEND_MOST_MS);
+    return delay * (0.75 + Math.random() / 2); // so that the tabs of a team do not send at once
   }
 
   stop() {
@@ -310,6 +370,16 @@ function emptyWork(known = {}) {
     confidence: known.confidence ?? null, tags: [...(known.tags || [])],
     goals: { ...known.goals }, seconds: known.seconds || 0,
   };
+}
+
+// What a tab left, or nothing where it cannot be read.
+function leftAt(key) {
+  try {
+    const events = JSON.parse(window.localStorage.getItem(key));
+    return Array.isArray(events) ? events.filter((event) => typeof event?.token === "string") : [];
+  } catch {
+    return [];
+  }
 }
 
 function newToken() {

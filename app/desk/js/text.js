@@ -1,14 +1,13 @@
-// One text of a trace: collapsed when long, JSON indented, diffs coloured, quotes set off.
+// One text of a trace: Markdown and JSON in a form of their own, diffs coloured, quotes set off,
+// collapsed when long.
 //
-// What is shown is the text itself plus, in indented JSON, line breaks and blanks between its
-// tokens. Every shown place thus leads back to a place in the text, and a selection to a quote
-// that stands literally in it.
+// Every place of a form leads back to a place in the text, and a selection to a quote that stands
+// literally in it.
 
-const LONG_LINES = 40;
-const LONG_CHARACTERS = 4000;
-const PREVIEW_LINES = 20;
-const PREVIEW_CHARACTERS = 1500;
-const MOST_INDENT = 40; // levels; deeper nesting must not grow the text without bound
+// When a text is collapsed, and to what: in lines of so many characters, as on a wide screen. What
+// was said, and the changes of a diff, are read more often than results.
+const PROSE_LINES = { most: 12, preview: 8, wide: 120 };
+const CODE_LINES = { most: 6, preview: 4, wide: 100 };
 const MOST_DIFF_LINES = 5000;
 
 const bytes = new TextEncoder();
@@ -19,78 +18,47 @@ function lineCount(text) {
   return n;
 }
 
+// Where the first `lines` lines of a text end, wrapped when longer than `wide`; its length if it has fewer.
+function endOfLines(text, lines, wide) {
+  let left = lines;
+  for (let at = 0; at < text.length;) {
+    const stop = text.indexOf("\n", at);
+    const end = stop < 0 ? text.length : stop;
+    const wrapped = Math.max(1, Math.ceil((end - at) / wide));
+    if (wrapped > left) return at + left * wide;
+    left -= wrapped;
+    if (left === 0) return end;
+    at = end + 1;
+  }
+  return text.length;
+}
+
 function size(text) {
   const n = bytes.encode(text).length;
   return n < 1000 ? plural(n, "byte") : `${count(n < 10000 ? Math.round(n / 100) / 10 : Math.round(n / 1000))} kB`;
 }
 
-// The object or list in `raw` with line breaks: {text, map}, or null for anything else.
-// `map` holds [place shown, place in raw, length] of each run that is copied from `raw`.
-function reindented(raw) {
-  if (!/^\s*[[{]/.test(raw)) return null;
-  try {
-    JSON.parse(raw);
-  } catch {
-    return null;
-  }
-  const out = [];
-  const map = [];
-  let length = 0;
-  let depth = 0;
-  const put = (text) => { out.push(text); length += text.length; };
-  const keep = (from, to) => { map.push([length, from, to - from]); put(raw.slice(from, to)); return to; };
-  const newline = (extra = 0) => put(`\n${"  ".repeat(Math.min(depth + extra, MOST_INDENT))}`);
-  const string = (from) => {
-    let start = from;
-    let at = from + 1;
-    while (raw[at] !== '"') {
-      const escape = raw[at] === "\\";
-      at += escape ? 2 : 1;
-      if (escape && raw[at - 1] === "n" && raw[at] !== '"') {
-        keep(start, at);
-        newline(1);
-        start = at;
-      }
-    }
-    return keep(start, at + 1);
-  };
-  let at = 0;
-  while (at < raw.length) {
-    const c = raw[at];
-    if (/\s/.test(c)) at += 1;
-    else if (c === '"') at = string(at);
-    else if (c === "{" || c === "[") {
-      at = keep(at, at + 1);
-      while (/\s/.test(raw[at])) at += 1;
-      if (raw[at] === "}" || raw[at] === "]") at = keep(at, at + 1);
-      else { depth += 1; newline(); }
-    } else if (c === "}" || c === "]") {
-      depth -= 1;
-      newline();
-      at = keep(at, at + 1);
-    } else if (c === ",") { at = keep(at, at + 1); newline(); }
-    else if (c === ":") { at = keep(at, at + 1); put(" "); }
-    else {
-      const from = at;
-      while (at < raw.length && !/[\s,{}[\]]/.test(raw[at])) at += 1;
-      keep(from, at);
-    }
-  }
-  return { text: out.join(""), map };
-}
-
-// Where a shown place of indented JSON stands in the raw text.
+// Where a place of a form stands in the text; the end of a stretch belongs to what is before it.
 function rawPlace(map, shown, end) {
+  const probe = end ? shown - 1 : shown;
   let low = 0;
   let high = map.length - 1;
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (map[middle][0] <= shown) low = middle;
+    if (map[middle][0] <= probe) low = middle;
     else high = middle - 1;
   }
   const [at, raw, length] = map[low];
-  if (shown <= at + length) return raw + Math.max(0, shown - at);
+  if (probe < at + length) return raw + Math.max(0, probe - at) + (end ? 1 : 0);
   return end || low === map.length - 1 ? raw + length : map[low + 1][1];
+}
+
+// The stretch of a form in which a stretch of the text is shown; null if none of it is.
+function shownPlaces(map, from, to) {
+  const first = map.find(([, raw, length]) => raw + length > from);
+  const last = map.findLast(([, raw]) => raw < to);
+  if (!first || !last || first[1] >= to || last[1] + last[2] <= from) return null;
+  return [first[0] + Math.max(0, from - first[1]), last[0] + Math.min(last[2], to - last[1])];
 }
 
 // The changed lines of unified diffs in a text: [start, end, kind]. Only lines that a hunk's
@@ -126,46 +94,72 @@ function diffRuns(text) {
 
 const FIELDS = new WeakMap(); // the element of a painted text -> its field
 
+// The forms of a text, the usual one first.
+const PLAIN = ["Raw"];
+const MARKDOWN = ["Rendered", "Raw"];
+const JSON_FORMS = ["Compact", "Indented", "Raw"];
+
 class Field {
-  constructor({ text, more }, { className, prose = false, whole = false, quotes = [] }) {
+  constructor({ text, more }, { className, prose = false, whole = false, quotes = [], lines }) {
     Object.assign(this, { text, more, className, prose, whole, quotes, hits: [], nodes: [] });
-    this.raw = this.quotes.some((quote) => text.includes(quote));
-    this.open = this.raw;
+    this.lines = lines;
+    this.open = this.quotes.some((quote) => text.includes(quote));
   }
 
-  get indented() {
-    if (this.json === undefined) this.json = this.more > 0 ? null : reindented(this.text);
-    return this.json;
+  // Found when they are first needed: most texts of a long trace are never looked at.
+  get forms() {
+    if (this.known) return this.known;
+    const whole = this.more === 0;
+    this.made = {};
+    if (whole && isJson(this.text)) this.known = JSON_FORMS;
+    else {
+      this.made.Rendered = this.prose && whole ? markdownForm(this.text) : null;
+      this.known = this.made.Rendered ? MARKDOWN : PLAIN;
+    }
+    this.form = this.known[0];
+    return this.known;
+  }
+
+  // What is shown in place of the text; of the text as it came, the field itself.
+  get laid() {
+    if (this.raw) return this;
+    const make = { Compact: compactJson, Indented: indentedJson };
+    this.made[this.form] ??= make[this.form](this.text) || indentedJson(this.text);
+    return this.made[this.form];
+  }
+
+  get raw() {
+    return this.forms === PLAIN || this.form === "Raw";
+  }
+
+  // Where a click on the button leads.
+  get nextForm() {
+    return this.forms[(this.forms.indexOf(this.form) + 1) % this.forms.length];
   }
 
   get shown() {
-    return this.indented && !this.raw ? this.indented.text : this.text;
+    return this.laid.text;
+  }
+
+  get diff() {
+    return this.changes ??= this.forms === PLAIN ? diffRuns(this.text) : [];
   }
 
   // Where a collapsed text ends; its whole length if it is short or open.
   get cut() {
     const { shown } = this;
-    const limit = this.prose ? 1.5 * LONG_CHARACTERS : LONG_CHARACTERS;
-    const long = !this.whole && (shown.length > limit || (!this.prose && lineCount(shown) > LONG_LINES));
-    this.long = long;
-    if (!long || this.open) return shown.length;
-    let at = 0;
-    for (let n = 0; n < PREVIEW_LINES; n += 1) {
-      const next = shown.indexOf("\n", at + 1);
-      // A line too long for the preview is cut, unless enough lines stand before it.
-      if (next < 0 || next > PREVIEW_CHARACTERS) return at > PREVIEW_CHARACTERS / 3 ? at : Math.min(PREVIEW_CHARACTERS, shown.length);
-      at = next;
-    }
-    return at;
+    const usual = this.prose || this.diff.length > 0 ? PROSE_LINES : CODE_LINES;
+    const { most, preview, wide } = { ...usual, ...this.lines };
+    this.long = !this.whole && endOfLines(shown, most, wide) < shown.length;
+    return this.long && !this.open ? endOfLines(shown, preview, wide) : shown.length;
   }
 
   element() {
     if (this.box) return this.box;
     this.body = el("div", {});
-    this.cutMark = el("div", { class: "cut", "aria-hidden": "true", text: "…" });
-    this.toggle = el("button", { class: "expand", type: "button", onclick: () => this.setOpen(!this.open) });
-    this.form = el("button", { class: "form", type: "button", onclick: () => this.setRaw(!this.raw) });
-    this.box = el("div", { class: "text" }, this.form, this.body, this.cutMark, this.toggle,
+    this.toggle = el("button", { class: "expand", type: "button", onclick: () => this.expand(!this.open) });
+    this.button = el("button", { class: "form", type: "button", onclick: () => this.choose(this.nextForm) });
+    this.box = el("div", { class: "text" }, this.button, ...(this.prose ? [this.body, this.toggle] : [this.toggle, this.body]),
       this.more > 0 && el("div", { class: "note", text: `${plural(this.more, "further character")} not shown` }));
     FIELDS.set(this.box, this);
     this.paint();
@@ -177,46 +171,85 @@ class Field {
     this.paint();
   }
 
-  setRaw(raw) {
-    this.raw = raw;
+  // As the reader asks for it: JSON that is opened is read indented, and in another form all of it.
+  expand(open) {
+    this.open = open;
+    if (this.forms === JSON_FORMS && !this.raw) this.setForm(open ? "Indented" : "Compact");
+    else this.paint();
+  }
+
+  choose(name) {
+    if (this.forms === JSON_FORMS) this.open = name !== "Compact";
+    this.setForm(name);
+  }
+
+  setForm(name) {
+    if (!this.forms.includes(name)) return;
+    this.form = name;
     this.paint();
     this.box?.dispatchEvent(new CustomEvent("reform", { bubbles: true }));
   }
 
   paint() {
     if (!this.box) return;
+    const { laid } = this;
     const end = this.cut;
     this.nodes = [];
-    this.body.className = this.indented ? "code" : this.className;
+    this.places = this.spans();
+    this.body.className = [this.className, laid.tree && this.forms === MARKDOWN && "rendered", this.forms === JSON_FORMS && "code",
+      end < this.shown.length && "cut"].filter(Boolean).join(" ");
     this.body.replaceChildren();
+    if (laid.tree) this.grow(this.body, laid.tree, end);
+    else this.lay(this.body, end);
+    this.toggle.hidden = !this.long;
+    const all = this.forms === JSON_FORMS ? size(this.text) : `${plural(lineCount(this.text), "line")}, ${size(this.text)}`;
+    this.toggle.textContent = this.open ? "Show less" : `${this.prose ? "… " : ""}Show all: ${all}`;
+    this.toggle.setAttribute("aria-expanded", String(this.open));
+    // Where another form has little to add there is no button; R shows it all the same.
+    const alike = laid.plain || (this.form === "Compact" && !/\n|[{[](?![}\]])/.test(this.shown));
+    this.button.hidden = this.forms === PLAIN || alike;
+    this.button.textContent = this.nextForm;
+    this.button.title = `Show this text ${this.nextForm.toLowerCase()} (R: as it came)`;
+    this.box.dispatchEvent(new CustomEvent("painted", { bubbles: true }));
+  }
+
+  // The elements of a form, as far as the text is shown.
+  grow(parent, tree, end) {
+    for (const part of tree) {
+      if (Array.isArray(part)) {
+        if (part[0] >= end && end < this.shown.length) return;
+        this.append(parent, part[0], Math.min(part[1], end));
+      } else {
+        const node = el(part.tag, { class: part.class, ...part.attributes });
+        const before = this.nodes.length;
+        this.grow(node, part.kids, end);
+        if (this.nodes.length > before || end >= this.shown.length) parent.append(node);
+      }
+    }
+  }
+
+  // Text as it came; the changed lines of a diff stand in boxes.
+  lay(parent, end) {
     let at = 0;
-    const diff = this.indented ? [] : diffRuns(this.shown);
-    for (const [from, to, kind] of diff) {
+    for (const [from, to, kind] of this.diff) {
       if (from >= end) break;
-      this.append(this.body, at, from);
+      this.append(parent, at, from);
       const line = el("span", { class: `diff ${kind}` });
       this.append(line, from, Math.min(to, end));
-      this.body.append(line);
+      parent.append(line);
       at = Math.min(to, end);
     }
-    this.append(this.body, at, end);
-    this.cutMark.hidden = end >= this.shown.length;
-    this.toggle.hidden = !this.long;
-    this.toggle.textContent = this.open ? "Show less" : `Show all: ${plural(lineCount(this.shown), "line")}, ${size(this.text)}`;
-    this.toggle.setAttribute("aria-expanded", String(this.open));
-    this.form.hidden = !this.indented;
-    this.form.textContent = this.raw ? "Show indented" : "Show raw";
-    this.box.dispatchEvent(new CustomEvent("painted", { bubbles: true }));
+    this.append(parent, at, end);
   }
 
   // The places to set off: quotes of evidence and, without the highlight API, search matches.
   spans() {
     const found = [];
-    if (this.raw || !this.indented) {
-      for (const quote of this.quotes) {
-        for (let at = this.text.indexOf(quote); quote && at >= 0; at = this.text.indexOf(quote, at + quote.length)) {
-          found.push([at, at + quote.length, ""]);
-        }
+    const { map } = this.laid;
+    for (const quote of this.quotes) {
+      for (let at = this.text.indexOf(quote); quote && at >= 0; at = this.text.indexOf(quote, at + quote.length)) {
+        const place = map ? shownPlaces(map, at, at + quote.length) : [at, at + quote.length];
+        if (place) found.push([...place, ""]);
       }
     }
     if (!CSS.highlights) for (const hit of this.hits) found.push([hit.start, hit.end, hit.now ? "hit now" : "hit"]);
@@ -230,7 +263,7 @@ class Field {
       this.nodes.push([leaf, start, end]);
       node.append(leaf);
     };
-    for (const [start, end, name] of this.spans()) {
+    for (const [start, end, name] of this.places) {
       const first = Math.max(start, at);
       const last = Math.min(end, to);
       if (first >= last) continue;
@@ -266,9 +299,16 @@ class Field {
       end = Math.max(end, last);
     }
     if (end < 0) return "";
-    if (!this.indented || this.raw) return this.text.slice(start, end);
-    const { map } = this.indented;
-    return this.text.slice(rawPlace(map, start, false), rawPlace(map, end, true));
+    const { map } = this.laid;
+    return map ? this.text.slice(...this.quoted(rawPlace(map, start, false), rawPlace(map, end, true))) : this.text.slice(start, end);
+  }
+
+  // A piece of JSON over more than one value takes the quotation marks around its ends along.
+  quoted(from, to) {
+    const { text } = this;
+    const one = this.forms !== JSON_FORMS || !/[:,]/.test(text.slice(from, to)) || !text.slice(from, to).includes('"');
+    if (one) return [from, to];
+    return [text[from - 1] === '"' ? from - 1 : from, text[to] === '"' ? to + 1 : to];
   }
 }
 

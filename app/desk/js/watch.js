@@ -5,7 +5,10 @@
 // what is not saved yet lies in this tab's session storage and is sent again under its tokens.
 
 const SILENT_MS = 6000;
+const GRACE_MS = 2000;
+// A reload costs a busy server more than an answer: each waits twice as long as the one before.
 const RELOAD_EVERY_MS = 30000;
+const RELOADS_FORGOTTEN_MS = 600000;
 const RELOADED_KEY = "asr-desk-reloaded";
 
 class Watchdog {
@@ -31,10 +34,15 @@ class Watchdog {
     if (!this.silent() || !safe()) return;
     try {
       const answer = await fetch(new URL("healthz", window.location.href), { cache: "no-store" });
-      if (!answer.ok || !this.silent() || !safe()) return;
-      const last = Number(window.sessionStorage.getItem(RELOADED_KEY)) || 0;
-      if (Date.now() - last < RELOAD_EVERY_MS) return;
-      window.sessionStorage.setItem(RELOADED_KEY, String(Date.now()));
+      if (!answer.ok) return;
+      // A server that was busy answers now: a reload would take the keys that are pressed.
+      await new Promise((done) => window.setTimeout(done, GRACE_MS));
+      if (!this.silent() || !safe()) return;
+      const [last, wait] = (window.sessionStorage.getItem(RELOADED_KEY) || "0 0").split(" ").map(Number);
+      const ago = Date.now() - last;
+      if (ago < wait) return;
+      const next = ago > RELOADS_FORGOTTEN_MS ? RELOAD_EVERY_MS : 2 * wait;
+      window.sessionStorage.setItem(RELOADED_KEY, `${Date.now()} ${next}`);
     } catch {
       return; // no server, or no storage that says when we reloaded last
     }

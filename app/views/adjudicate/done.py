@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from app import session
+from app.components import trace_links
 from app.desk.data import bounded_text
 from app.desk.plain import trace_as_text
 from calibration.analyses.evidence.from_store import Settled
@@ -41,7 +42,7 @@ def show(store: Store, lead: Reviewer, work: AdjudicationWork, names: Mapping[st
     st.subheader("Settled traces, newest first", anchor=False)
     chosen = _table(work, names)
     if chosen is None:
-        st.text("Click a trace to read it with its history, or to withdraw its consensus.")
+        st.text("Select a row to read how it was settled, or to withdraw its consensus.")
         return
     _opened(store, lead, chosen, names)
 
@@ -53,14 +54,14 @@ def _counts(work: AdjudicationWork) -> None:
     counts = [f"{len(work.settled):,} settled"]
     if own:
         counts.append(f"{blind:,} of {len(own):,} decided blind")
-        counts.append(f"{changed:,} decided otherwise once the answers were shown")
+        counts.append(f"{changed:,} changed after the answers were shown")
     if work.n_reopened:
-        counts.append(f"{work.n_reopened:,} reopened: labels have changed, they stay until decided")
+        counts.append(f"{work.n_reopened:,} reopened: labels have changed, the old decision counts")
     st.text(". ".join(counts) + ".")
     counted = work.by_cause()
     if counted.empty:
         return
-    st.subheader("Why reviewers differed, by the question where they part", anchor=False)
+    st.subheader("Why reviewers differed, by the question at which they first differ", anchor=False)
     wide = counted.pivot_table(index="question", columns="cause", values="n", fill_value=0)
     wide = wide.reindex(columns=[c for c in CAUSES if c in wide.columns]).astype(int)
     wide = wide.rename(columns=cause_title)
@@ -82,12 +83,10 @@ def _table(work: AdjudicationWork, names: Mapping[str, str]) -> Settled | None:
             "when": [of.at for of in work.settled],
         }
     )
-    picked = st.dataframe(
-        cells, key=LIST, hide_index=True, on_select="rerun", selection_mode="single-row",
-        alt="Settled traces",
-        column_config={
-            "when": st.column_config.DatetimeColumn("when (UTC)", format="YYYY-MM-DD HH:mm")
-        },
+    picked = trace_links.table(
+        cells, key=LIST, page="adjudicate", title="Settled traces",
+        config={"when": st.column_config.DatetimeColumn("when (UTC)", format="YYYY-MM-DD HH:mm")},
+        on_select="rerun", selection_mode="single-row",
     )  # fmt: skip
     rows = picked["selection"]["rows"]
     return work.settled[rows[0]] if rows and rows[0] < len(work.settled) else None

@@ -35,7 +35,7 @@ def show(store: Store, lead: Reviewer) -> None:
         st.text(refusal)
     waiting = [of for of in proposals if of.status == OPEN]
     if not waiting:
-        st.text("No question has come back so often that the handbook should say more about it.")
+        st.text("No question comes back often enough to need another sentence in the handbook.")
     for of in waiting:
         _open(store, lead, of)
     _accepted(store, [of for of in proposals if of.status == ACCEPTED])
@@ -73,7 +73,7 @@ def _open(store: Store, lead: Reviewer, of: Proposal) -> None:
             )  # fmt: skip
             st.text_input(
                 "Why not", key=reason, max_chars=300, label_visibility="collapsed",
-                placeholder="Why not (needed to decline)",
+                placeholder="Why not (required to decline)",
             )  # fmt: skip
             st.button(
                 "Decline", key=f"decline_{of.proposal_id}",
@@ -85,8 +85,8 @@ def _decide(store: Store, decided_by: str, of: Proposal, status: str) -> None:
     text = st.session_state[f"proposal_{of.proposal_id}"]
     if status == ACCEPTED and BLANK in text:
         st.session_state[REFUSED] = (
-            f"Not stored: the sentence still has its blank ({BLANK}): write what decides, for "
-            "reviewers read it as it stands."
+            f"Not saved: replace {BLANK} in the sentence by what decides. Reviewers read the "
+            "sentence as you leave it."
         )
         return
     try:

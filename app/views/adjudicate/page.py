@@ -17,8 +17,11 @@ from calibration.analyses.reviewers.adjudication import (
 from calibration.errors import CalibrationError
 from calibration.records import Reviewer
 from calibration.store import Store
+from calibration.text import sentence
 
-PAGE, VIEW, COUNTED = "adjudicate", "adjudicate_view", "adjudicate_counted"
+PAGE, COUNTED = "adjudicate", "adjudicate_counted"
+# Name in the address.
+VIEW = "view"
 DECIDE, DONE, HANDBOOK = "Decide", "Settled", "Handbook"
 AGREED = 10
 
@@ -34,25 +37,31 @@ def _page() -> None:
     batches = [b.batch_id for b in store.batches() if b.purpose == "production"]
     if not batches:
         with st.container(key="page"):
-            frame.no_batch("Adjudicate")
+            st.header("Adjudicate", anchor=False)
+            frame.nothing_yet(store)
         return
     with st.container(horizontal=True, vertical_alignment="center", key="adjudicate_head"):
         view = st.segmented_control(
             "What to do", [DECIDE, DONE, HANDBOOK], default=DECIDE, key=VIEW, required=True,
-            label_visibility="collapsed", width="content",
+            label_visibility="collapsed", width="content", bind="query-params",
         )  # fmt: skip
         batch_id = batches[0]
         if len(batches) > 1:
-            labelled = (k for k, b in enumerate(batches) if not store.label_frame(b).empty)
+            # Home names the batch that has something to decide.
+            asked = st.query_params.get("batch")
+            labelled = (
+                k for k, b in enumerate(batches)
+                if (b == asked if asked in batches else not store.label_frame(b).empty)
+            )  # fmt: skip
             batch_id = st.selectbox(
-                "Batch", batches, index=next(labelled, 0), key="adjudicate_batch",
-                label_visibility="collapsed", width=220,
+                "Batch", batches, index=next(labelled, 0), key=frame.BATCH,
+                label_visibility="collapsed", width=220, bind="query-params",
             )  # fmt: skip
         bar = st.container(width="stretch")
     try:
         work = adjudication_work(store, batch_id, lead.reviewer_id)
     except CalibrationError as error:
-        st.text(str(error))
+        st.text(sentence(str(error)))
         return
     with bar, st.container(horizontal=True, vertical_alignment="center"):
         st.caption(summary(work), width="stretch")
@@ -75,12 +84,12 @@ def summary(work: AdjudicationWork) -> str:
     waits = sum(of.calibrates for of in work.due if of.disputed and not of.reopened)
     parts = [
         f"{work.n_disputed:,} open disagreement{'s' * (work.n_disputed != 1)}"
-        + (f", {waits:,} hold up the corrected rate" if waits else "")
+        + (f", {waits:,} needed for the corrected rate" if waits else "")
     ]
     if work.n_flagged:
         parts.append(f"{work.n_flagged:,} flagged")
     if work.n_reopened:
-        parts.append(f"{work.n_reopened:,} reopened (consensus until decided)")
+        parts.append(f"{work.n_reopened:,} reopened (the old decision counts until a new one)")
     parts.append(f"{len(work.settled):,} settled")
     if work.n_shared:
         parts.append(
@@ -94,12 +103,12 @@ def summary(work: AdjudicationWork) -> str:
 def _who_settles(person: Reviewer | None) -> None:
     if person is None:
         st.text(
-            "Leads settle here what reviewers differ on, and each decision keeps their name. "
-            "Choose the name of a lead on the Label page. A lead is added, or made, with:"
+            "Only leads adjudicate disagreements, and each decision keeps their name. Choose the "
+            "name of a lead on the Label page. To make somebody a lead:"
         )
-        st.code(session.command('reviewer "NAME" --role lead'), language=None)
+        st.code(session.command('people add "NAME" --role lead'), language=None)
     else:
-        st.text("Leads settle here what reviewers differ on. You are not here as a lead.")
+        st.text("Only leads adjudicate disagreements, and you are not a lead.")
     st.page_link("views/label.py", label="Go to the Label page")
 
 
@@ -108,7 +117,7 @@ def _alpha(work: AdjudicationWork) -> None:
     with st.popover("About alpha", type="tertiary"):
         st.text("Krippendorff's alpha of the labels, n in traces with two or more:")
         st.text(str(work.alpha), width="content")
-        st.caption("It is about the labels as they were given: settling does not raise it.")
+        st.caption("It compares the labels as they were given: adjudication does not change it.")
 
 
 def _decide(store: Store, lead: Reviewer, work: AdjudicationWork) -> None:
@@ -128,10 +137,10 @@ def _nothing(work: AdjudicationWork) -> None:
             "There is nothing to compare until two reviewers have labelled the same trace. "
             "Draw a batch with an overlap, or let a second reviewer label."
         )
-        st.page_link("views/label.py", label="Go to the Label page")
+        st.page_link("views/start.py", label="Start labelling", query_params={"step": "label"})
     elif work.settled:
         st.subheader("Everything is settled", anchor=False)
-        st.text("No disagreement and no flag of this batch is open.")
+        st.text("This batch has no open disagreement and no open flag.")
     else:
         st.subheader("No disagreement", anchor=False)
         st.text(f"Reviewers agree on all {work.n_shared:,} traces with two or more labels.")

@@ -1,16 +1,20 @@
-"""Agreement: whether these labels can be trusted, where and who differs, and what to do."""
+"""Agreement: whether these labels can be trusted, what to do, where and who differs."""
+
+from functools import partial
 
 import streamlit as st
 
 from app import frame, session
 from app.components import traces
+from app.components.sections import folded
 from app.components.tables import AGREEMENT
 from app.views.agreement import listing, steps, trust, where, who
 from calibration.analyses.agreement.analysis import AgreementAnalysis, analyse_agreement
 from calibration.analyses.agreement.recommendations import Recommendation, next_steps
-from calibration.analyses.agreement.traces import in_week
+from calibration.analyses.agreement.traces import in_week, parting_at
 from calibration.errors import CalibrationError
 from calibration.store import Store
+from calibration.text import sentence
 
 Found = tuple[AgreementAnalysis, tuple[Recommendation, ...]]
 
@@ -25,7 +29,7 @@ def _analysed(
 ) -> Found:
     """Return the analysis; everything but the store is what it depends on."""
     result = analyse_agreement(_store, batch_id)
-    return result, next_steps(result, dict(names))
+    return result, next_steps(result, dict(names), titled=True)
 
 
 def _page() -> None:
@@ -38,17 +42,13 @@ def _page() -> None:
     try:
         result, advice = _analysed(str(store.path), batch_id, state, tuple(names.items()), store)
     except CalibrationError as error:
-        st.text(str(error))
+        st.text(sentence(str(error)))
         return
     if result.study.n_items:
         trust.show(result)
         _explore(store, result, advice, names)
     else:
         _nothing_yet(advice)
-    st.caption(
-        f"Batch {batch_id}, taxonomy {result.taxonomy_version}, fingerprint "
-        f"{result.fingerprint[:16]}. The same on the command line: asr agreement"
-    )
 
 
 def _nothing_yet(steps: tuple[Recommendation, ...]) -> None:
@@ -56,7 +56,7 @@ def _nothing_yet(steps: tuple[Recommendation, ...]) -> None:
     for step in steps:
         st.text(step.why)
         st.text(step.what)
-    st.page_link("views/label.py", label="Go to the Label page")
+    st.page_link("views/start.py", label="Start labelling", query_params={"step": "label"})
 
 
 @st.fragment
@@ -66,10 +66,10 @@ def _explore(
     advice: tuple[Recommendation, ...],
     names: dict[str, str],
 ) -> None:
-    """Draw all that can be clicked: a fragment, for the charts above take longest to draw."""
+    """Draw all that can be clicked: a fragment, so that a click draws no figure again."""
     called = [names.get(who, who) for who in result.reviewers]
     weeks = trust.weeks_table(result)
-    nodes_and_pairs = where.tables(result)
+    questions, classes, confusions = where.tables(result)
     people = (
         who.beside_others(result, called),
         who.against_settled(result, called),
@@ -79,16 +79,38 @@ def _explore(
     pairs = who.shared_pairs(result)
     pair = pairs[who.chosen_pair(pairs)] if pairs else None
     two_way = None if pair is None else who.two_way(result, pair, called)
-    tables = [weeks, *nodes_and_pairs, *people, *([] if two_way is None else [two_way])]
-    charts = {trust.WEEKS: ("period", lambda week: in_week(result, week))}
+    tables = [weeks, questions, classes, confusions, *people]
+    tables += [] if two_way is None else [two_way]
+    charts = {
+        trust.WEEKS: ("period", lambda week: in_week(result, week)),
+        where.TREE: ("question", lambda node: parting_at(result, node)),
+    }
     AGREEMENT.settle(tables, charts, result.fingerprint)
     traces.chip(AGREEMENT)
-    trust.show_weeks(result, weeks)
-    where.show(result, *nodes_and_pairs)
-    who.show(result, called, people, two_way)
-    listing.show(store, result, names)
     steps.show(store, result, advice)
-    steps.export(store, result)
+    where.picture(result)
+    key = AGREEMENT.key
+    folded(
+        key("where"), "Where reviewers differ", where.answer(result),
+        partial(where.show, result, questions),
+    )  # fmt: skip
+    folded(
+        key("confused"), "Which classes they confuse", where.confused_answer(result),
+        partial(where.show_classes, result, classes, confusions),
+    )  # fmt: skip
+    folded(
+        key("who"), "Who differs", who.answer(result, called),
+        partial(who.show, result, called, people, two_way),
+    )  # fmt: skip
+    folded(
+        key("sure"), "How certain is this", trust.answer(result),
+        partial(trust.details, result, weeks),
+    )  # fmt: skip
+    folded(
+        AGREEMENT.listing, "Which traces", listing.answer(result),
+        partial(listing.show, store, result, names),
+    )  # fmt: skip
+    folded(key("export"), "Export", "", partial(steps.export, store, result))
 
 
 with st.container(key="page"):

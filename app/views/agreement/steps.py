@@ -1,4 +1,4 @@
-"""What to do? The steps that follow from the result, and everything to take away."""
+"""What to do next, and the files to export."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -19,29 +19,35 @@ from calibration.analyses.agreement.traces import shared_traces
 from calibration.errors import CalibrationError
 from calibration.reporting import csv_exports, to_json
 from calibration.store import Store
+from calibration.text import sentence
 
 Written = Callable[[AgreementAnalysis], str]
 
 
 def show(store: Store, result: AgreementAnalysis, steps: Sequence[Recommendation]) -> None:
-    """Draw the section."""
-    st.subheader("What to do?", anchor="steps")
+    """Draw the steps: what to do with its button, the reason one click below."""
+    st.subheader("Do next", anchor="steps")
     for place, step in enumerate(steps, 1):
-        with st.container(border=True, key=AGREEMENT.key(f"step_{place}")):
-            with st.container(horizontal=True, vertical_alignment="center"):
-                st.text(f"{place}. {step.what}")
-                if step.traces is not None:
-                    n = len(step.traces.trace_ids)
-                    st.button(
-                        f"List the {n:,} traces" if n > 1 else "List the trace",
-                        key=AGREEMENT.key(f"step_traces_{place}"),
-                        on_click=AGREEMENT.choose, args=(step.traces,),
-                    )  # fmt: skip
-            st.text(step.why)
-            if step.command is not None:
-                st.code(session.command(step.command), language=None, wrap_lines=True)
-            if step.plan is not None:
-                _how_many(store, result, step.plan)
+        with (
+            st.container(key=AGREEMENT.key(f"step_{place}")),
+            st.container(horizontal=True, vertical_alignment="center"),
+        ):
+            st.text(f"{place}. {step.what}", width="content")
+            if step.traces is not None:
+                n = len(step.traces.trace_ids)
+                st.button(
+                    f"List the {n:,} traces" if n > 1 else "List the trace",
+                    key=AGREEMENT.key(f"step_traces_{place}"),
+                    on_click=AGREEMENT.choose, args=(step.traces,),
+                )  # fmt: skip
+            if step.kind == "settle":
+                st.page_link("views/adjudicate/page.py", label="Adjudicate")
+            with st.popover(f"Why {place}?", type="tertiary"):
+                st.text(step.why)
+                if step.plan is not None:
+                    _how_many(store, result, step.plan)
+                if step.command is not None:
+                    st.code(session.command(step.command), language=None, wrap_lines=True)
 
 
 def _how_many(store: Store, result: AgreementAnalysis, wanted: WantedInterval) -> None:
@@ -51,7 +57,7 @@ def _how_many(store: Store, result: AgreementAnalysis, wanted: WantedInterval) -
     try:
         plan = _planned(result.fingerprint, wanted, result.batch_id, store).plan
     except CalibrationError as error:
-        st.text(str(error))
+        st.text(sentence(str(error)))
         return
     if plan.assured.n is None:
         st.text(plan.assured.status.replace("_", " ", 1))
@@ -73,8 +79,7 @@ def _planned(
 
 
 def export(store: Store, result: AgreementAnalysis) -> None:
-    """Draw the buttons to take the result away."""
-    st.markdown("#### Take it away")
+    """Draw the files to export, and where the result comes from."""
     reviewer = session.chosen_reviewer(store)
     who = None if reviewer is None else reviewer.reviewer_id
     files: Mapping[str, tuple[str, str, Written]] = {
@@ -89,9 +94,14 @@ def export(store: Store, result: AgreementAnalysis) -> None:
                 mime=mime, on_click="ignore", key=AGREEMENT.key(name),
             )  # fmt: skip
     st.caption(
-        "The JSON is that of `asr agreement --json`. The ratings (item, rater, label) are what "
-        "every number here is made of, for `asr agreement FILE` or another tool."
+        "The JSON is that of `asr agreement --json`. Every number here comes from the ratings "
+        "(item, rater, label); `asr agreement FILE` and other tools read them."
     )
+    st.text(
+        f"Batch {result.batch_id}, taxonomy {result.taxonomy_version}, fingerprint "
+        f"{result.fingerprint[:16]}. On the command line:"
+    )
+    st.code(session.command("agreement"), language=None, wrap_lines=True)
 
 
 def as_json(result: AgreementAnalysis) -> str:

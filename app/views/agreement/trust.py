@@ -1,21 +1,29 @@
-"""Can I trust these labels? The verdict, every coefficient, and what else the number holds."""
+"""Can I trust these labels? The verdict with four figures, and how sure it is."""
 
 import math
 
 import pandas as pd
 import streamlit as st
 
-from app.components.charts import figure, interval_chart, share_bar, trend_chart
+from app.components.charts import (
+    figure,
+    interval_chart,
+    limits_in_percent,
+    share_bar,
+    trend_chart,
+)
+from app.components.sections import verdict
 from app.components.tables import AGREEMENT, Table
-from calibration.agreement.coefficients import GWET_AC, KRIPPENDORFF_ALPHA, PERCENT_AGREEMENT
+from calibration.agreement.coefficients import PERCENT_AGREEMENT
 from calibration.agreement.study import RELY, TENTATIVE
 from calibration.analyses.agreement.analysis import AgreementAnalysis
-from calibration.analyses.agreement.traces import in_week
-from calibration.reporting.document import exposed
+from calibration.analyses.agreement.traces import in_week, open_traces
+from calibration.reporting.document import CHOSEN, exposed, percent, percent_figure
 from calibration.reporting.sections.agreement import COEFFICIENTS, benchmark, chance
 from calibration.statistics.estimate import OK, Estimate
+from calibration.text import sentence
 
-THRESHOLDS = [("tentative from .667", TENTATIVE), ("rely from .8", RELY)]
+THRESHOLDS = [("usable with care from .667", TENTATIVE), ("reliable from .8", RELY)]
 WEEKS = "weeks"
 
 
@@ -30,7 +38,7 @@ def weeks_table(result: AgreementAnalysis) -> Table:
                 "traces": [group.n_items for _, group in groups],
                 "alpha": [figure(group.alpha) for _, group in groups],
                 "AC1": [figure(group.ac1) for _, group in groups],
-                "percent agreement": [figure(group.percent_agreement) for _, group in groups],
+                "same class": [percent_figure(group.percent_agreement) for _, group in groups],
             }
         ),
         behind=lambda row, _: in_week(result, groups[row][0]),
@@ -40,26 +48,43 @@ def weeks_table(result: AgreementAnalysis) -> Table:
 
 
 def show(result: AgreementAnalysis) -> None:
-    """Draw the section, without the weeks."""
-    st.subheader("Can I trust these labels?", anchor="trust")
-    coefficients = result.study.coefficients
-    alpha = coefficients[KRIPPENDORFF_ALPHA.name]
-    with st.container(key="agreement_verdict"):
-        words = benchmark(alpha)
-        st.text(words[0].upper() + words[1:] + ".")
-        if not result.is_sample:
-            st.text("These traces were chosen, not drawn at random: this holds for them only.")
+    """Draw the verdict and the figures."""
+    words = benchmark(result.study.alpha)
+    chosen = () if result.is_sample else (CHOSEN.strip(),)
+    verdict(AGREEMENT.key("verdict"), sentence(words), *chosen)
     _figures(result)
+
+
+def answer(result: AgreementAnalysis) -> str:
+    """Return in a few words how sure the verdict is."""
+    found = [e.value for e in result.study.coefficients.values() if e.value is not None]
+    if not found:
+        return "no coefficient can be given"
+    weeks = len(result.study.groups)
+    return (
+        f"{len(found)} coefficients from {min(found):.2f} to {max(found):.2f}"
+        + f", {weeks} weeks" * (weeks > 1)
+    )
+
+
+def details(result: AgreementAnalysis, weeks: Table) -> None:
+    """Draw every coefficient, the class mix, the weeks and the reservations."""
+    coefficients = result.study.coefficients
     _reaches(result)
+    _coefficients(coefficients)
+    titles = result.taxonomy.titles
     share_bar(
-        list(zip(result.classes, result.study.class_shares, strict=True)),
+        [
+            (titles[name], share)
+            for name, share in zip(result.classes, result.study.class_shares, strict=True)
+        ],
         title="Class mix of the labels",
     )
-    _coefficients(coefficients)
-    _reservations(result, alpha)
+    _weeks(result, weeks)
+    _reservations(result, result.study.alpha)
 
 
-def show_weeks(result: AgreementAnalysis, weeks: Table) -> None:
+def _weeks(result: AgreementAnalysis, weeks: Table) -> None:
     """Draw alpha week by week, once there are two."""
     if len(result.study.groups) >= 2:
         trend_chart(
@@ -72,31 +97,25 @@ def show_weeks(result: AgreementAnalysis, weeks: Table) -> None:
 
 
 def _figures(result: AgreementAnalysis) -> None:
-    study, coefficients = result.study, result.study.coefficients
+    study = result.study
+    alpha, same = study.alpha, study.coefficients[PERCENT_AGREEMENT.name]
     cells = [
-        ("Krippendorff's alpha", coefficients[KRIPPENDORFF_ALPHA.name]),
-        ("Percent agreement", coefficients[PERCENT_AGREEMENT.name]),
-        ("Gwet's AC1", coefficients[GWET_AC.name]),
-    ]
-    columns = st.columns(4)
-    for column, (label, value) in zip(columns, cells, strict=False):
-        column.metric(
-            label,
-            "-" if value.value is None else f"{value.value:.3f}",
-            None if value.interval is None else _interval(value),
-            delta_color="off", delta_arrow="off", border=True,
-        )  # fmt: skip
-    columns[3].metric(
-        "Traces with two or more labels",
-        f"{study.n_items:,}",
-        f"{study.n_ratings:,} labels, {study.n_raters} reviewers",
-        delta_color="off", delta_arrow="off", border=True,
-    )  # fmt: skip
+        ("Agreement (alpha)", "-" if alpha.value is None else f"{alpha.value:.2f}",
+         None if alpha.interval is None else _interval(alpha)),
+        ("Same class given", percent(same.value),
+         None if same.interval is None else limits_in_percent(same)),
+        ("Open disagreements", f"{len(open_traces(result).trace_ids):,}",
+         f"of {len(result.disputed):,} disagreements"),
+        ("Traces labelled twice", f"{study.n_items:,}",
+         f"{study.n_ratings:,} labels, {study.n_raters} reviewers"),
+    ]  # fmt: skip
+    for column, (label, value, about) in zip(st.columns(4), cells, strict=True):
+        column.metric(label, value, about, delta_color="off", delta_arrow="off", border=True)
 
 
 def _interval(of: Estimate) -> str:
     low, high = of.interval or (0.0, 0.0)
-    return f"{100 * of.confidence_level:g} %: {low:.3f} to {high:.3f}"
+    return f"{100 * of.confidence_level:g} %: {low:.2f} to {high:.2f}"
 
 
 def _reaches(result: AgreementAnalysis) -> None:
@@ -126,8 +145,8 @@ def _coefficients(coefficients: dict[str, Estimate]) -> None:
     methods = dict.fromkeys(v.method for _, v in shown if v.interval is not None)
     if methods:
         st.caption(
-            f"Intervals: {'; '.join(methods)}. Inference is to traces like these; reviewers are "
-            "taken as they are. Dashed lines: Krippendorff's bounds, for alpha and not for AC1."
+            f"Intervals: {'; '.join(methods)}. They hold for other traces like these, labelled "
+            "by the same reviewers. Dashed lines: Krippendorff's bounds, for alpha and not for AC1."
         )
 
 
@@ -135,7 +154,8 @@ def _reservations(result: AgreementAnalysis, alpha: Estimate) -> None:
     """Say everything else that a reader of the number must know."""
     use, lines = result.study.prevalence, []
     if use.status not in (OK, alpha.status) and use.gap.ok:
-        rare = ", ".join(result.classes[k] for k in use.rare_classes)
+        titles = result.taxonomy.titles
+        rare = ", ".join(titles[result.classes[k]] for k in use.rare_classes)
         lines.append(
             f"Alpha lies {figure(use.gap)} from AC1: {use.status}"
             + (f" ({rare})." if rare else ".")

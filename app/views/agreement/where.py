@@ -1,10 +1,13 @@
-"""Where do we disagree? By question of the tree, by class, and by the classes that are confused."""
+"""Where do reviewers differ? By question of the tree, by class, and by confused classes."""
 
 import pandas as pd
 import streamlit as st
 
 from app.components.charts import figure
+from app.components.sections import as_table
 from app.components.tables import AGREEMENT, Table
+from app.components.tree_chart import tree_chart
+from calibration.agreement.study import ConfusedPair
 from calibration.analyses.agreement.analysis import AgreementAnalysis
 from calibration.analyses.agreement.traces import (
     TraceSet,
@@ -14,8 +17,10 @@ from calibration.analyses.agreement.traces import (
     reaching,
     with_class,
 )
+from calibration.reporting.document import percent
 
-BORN, REACHING = "disagreement born here", "two labels come here"
+BORN, REACHING = "disagreements start here", "traces with two answers"
+TREE = "tree"
 
 
 def tables(result: AgreementAnalysis) -> tuple[Table, Table, Table]:
@@ -23,32 +28,84 @@ def tables(result: AgreementAnalysis) -> tuple[Table, Table, Table]:
     return _questions(result), _classes(result), _confusions(result)
 
 
-def show(result: AgreementAnalysis, questions: Table, classes: Table, confusions: Table) -> None:
-    """Draw the section."""
-    st.subheader("Where do we disagree?", anchor="where")
+def answer(result: AgreementAnalysis) -> str:
+    """Return at which question most disagreements start."""
+    found = _starts(result)
+    if not found:
+        return "nowhere yet"
+    name, share = max(found.items(), key=lambda item: item[1])
+    return f"{result.taxonomy.question_name(name)}, {percent(share)} of disagreements"
+
+
+def _starts(result: AgreementAnalysis) -> dict[str, float]:
+    """Return the share of all disagreement that starts at each question; empty without any."""
     if not result.disputed:
-        st.text("Nowhere yet: every trace with two labels has the same class twice.")
-        st.markdown("#### By class")
-        classes.show()
+        return {}
+    nodes = result.study.nodes.items()
+    return {name: node.share.observed.value or 0.0 for name, node in nodes}
+
+
+def picture(result: AgreementAnalysis) -> None:
+    """Draw the tree with the share of disagreement that starts at each question."""
+    found = _starts(result)
+    if not found:
+        st.text("No disagreement yet: every trace with two labels has the same class twice.")
         return
-    st.markdown("#### By question")
-    questions.show()
-    st.text("\n".join(f"{n.id}: {n.question}" for n in result.taxonomy.nodes))
-    st.caption(
-        "All disagreement is shared out over the questions at which the paths of labels part. "
-        "Alpha and AC1 at a question are of the labels whose path comes to it: the deeper, the "
-        "fewer traces, and they are selected, for two reviewers agreed on the way."
+    tree_chart(
+        result.taxonomy, found, title="Where disagreements start: share of all of them",
+        key=AGREEMENT.chart_key(TREE),
+    )  # fmt: skip
+    nodes = list(result.study.nodes.items())
+    as_table(
+        pd.DataFrame(
+            {
+                "question": [result.taxonomy.question_name(name) for name, _ in nodes],
+                BORN: [percent(found[name]) for name, _ in nodes],
+                "traces": [node.share.n_items for _, node in nodes],
+            }
+        ),
+        alt="Where disagreements start",
     )
+
+
+def confused_answer(result: AgreementAnalysis) -> str:
+    """Return the two classes that are confused most often."""
+    if not result.study.confusions:
+        return "none yet"
+    worst = result.study.confusions[0]
+    return f"{_pair(result, worst)}, {percent(worst.share.observed.value)} of disagreements"
+
+
+def _pair(result: AgreementAnalysis, of: ConfusedPair) -> str:
+    titles = result.taxonomy.titles
+    return f"{titles[result.classes[of.first]]} and {titles[result.classes[of.second]]}"
+
+
+def show(result: AgreementAnalysis, questions: Table) -> None:
+    """Draw agreement question by question."""
+    questions.show()
+    st.text("\n".join(f"{k}. {n.question}" for k, n in enumerate(result.taxonomy.nodes, 1)))
+    st.caption(
+        "Each disagreement counts at the question where the answers of two reviewers first differ. "
+        "Alpha and AC1 of a question use the traces on which two reviewers answered it. A question "
+        "further down has fewer of them, and they are more alike: both agreed on all before it."
+    )
+
+
+def show_classes(result: AgreementAnalysis, classes: Table, confusions: Table) -> None:
+    """Draw agreement class by class, and the classes that are confused."""
     st.markdown("#### By class")
     classes.show()
     st.caption(
-        "Specific agreement: if one reviewer gives the class, how likely does another give it too. "
-        "Both intervals are too short for a class that only a handful of traces carry."
+        "Specific agreement: if one reviewer gives the class, how likely another gives it too. "
+        "Both intervals are too short for a class that only a handful of traces have."
     )
+    if not result.study.confusions:
+        return
     st.markdown("#### Most confused classes")
     confusions.show()
     st.caption(
-        "Lift is against what chance would give from how often each class is used: 1 as often, "
+        "Lift compares with chance, from how often each class is used: 1 is as often as by chance, "
         "0 never."
     )
 
@@ -64,7 +121,7 @@ def _questions(result: AgreementAnalysis) -> Table:
         key=AGREEMENT.key("questions"),
         cells=pd.DataFrame(
             {
-                "question": [name for name, _ in nodes],
+                "question": [result.taxonomy.question_name(name) for name, _ in nodes],
                 BORN: [_points(node.share.observed.value) for _, node in nodes],
                 "95 %": [_interval(node.share.observed.interval) for _, node in nodes],
                 "traces": [node.share.n_items for _, node in nodes],
@@ -74,15 +131,21 @@ def _questions(result: AgreementAnalysis) -> Table:
             }
         ),
         behind=behind,
-        alt="Share of all disagreement born at each question",
+        alt="Share of all disagreement that starts at each question",
         estimates=[
-            *((name, node.share.observed) for name, node in nodes),
-            *((f"alpha of {name}", node.alpha) for name, node in nodes),
-            *((f"AC1 of {name}", node.ac1) for name, node in nodes),
+            (what.format(result.taxonomy.question_name(name)), value)
+            for name, node in nodes
+            for what, value in (
+                ("{}", node.share.observed),
+                ("alpha of {}", node.alpha),
+                ("AC1 of {}", node.ac1),
+            )
         ],
         config={
-            BORN: _bar("Share of all disagreement that is born at this question"),
-            "traces": st.column_config.NumberColumn(help="Traces whose labels part here"),
+            BORN: _bar("Share of all disagreement that starts at this question"),
+            "traces": st.column_config.NumberColumn(
+                help="Traces with a disagreement that starts here"
+            ),
         },
     )
 
@@ -98,7 +161,7 @@ def _classes(result: AgreementAnalysis) -> Table:
         key=AGREEMENT.key("classes"),
         cells=pd.DataFrame(
             {
-                "class": list(result.classes),
+                "class": _titles(result),
                 "share of labels": [_points(share) for share in found.class_shares],
                 "specific agreement": [figure(same) for same in found.specific],
                 "kappa": [figure(kappa) for kappa in found.class_kappas],
@@ -108,10 +171,10 @@ def _classes(result: AgreementAnalysis) -> Table:
         behind=behind,
         alt="Agreement on each class",
         estimates=[
-            *zip(result.classes, found.specific, strict=True),
+            *zip(_titles(result), found.specific, strict=True),
             *(
                 (f"kappa of {name}", kappa)
-                for name, kappa in zip(result.classes, found.class_kappas, strict=True)
+                for name, kappa in zip(_titles(result), found.class_kappas, strict=True)
             ),
         ],
         config={
@@ -127,9 +190,7 @@ def _confusions(result: AgreementAnalysis) -> Table:
         key=AGREEMENT.key("confusions"),
         cells=pd.DataFrame(
             {
-                "classes": [
-                    f"{result.classes[c.first]} / {result.classes[c.second]}" for c in pairs
-                ],
+                "classes": [_pair(result, c) for c in pairs],
                 "share of disagreement": [_points(c.share.observed.value) for c in pairs],
                 "95 %": [_interval(c.share.observed.interval) for c in pairs],
                 "lift": ["-" if c.share.lift is None else f"{c.share.lift:.2f}" for c in pairs],
@@ -138,19 +199,20 @@ def _confusions(result: AgreementAnalysis) -> Table:
         ),
         behind=lambda row, _: confused(result, pairs[row].first, pairs[row].second),
         alt="Pairs of classes by how often they are confused",
-        estimates=[
-            (f"{result.classes[c.first]} / {result.classes[c.second]}", c.share.observed)
-            for c in pairs
-        ],
+        estimates=[(_pair(result, c), c.share.observed) for c in pairs],
         config={
             "share of disagreement": _bar("Share of all disagreement between these two classes")
         },
     )
 
 
+def _titles(result: AgreementAnalysis) -> list[str]:
+    return [result.taxonomy.titles[name] for name in result.classes]
+
+
 def _bar(about: str) -> object:
     return st.column_config.ProgressColumn(
-        help=about, min_value=0.0, max_value=100.0, format="%.0f %%"
+        help=about, min_value=0.0, max_value=100.0, format="%.1f %%"
     )
 
 
@@ -162,4 +224,4 @@ def _interval(interval: tuple[float, float] | None) -> str:
     if interval is None:
         return "-"
     low, high = (100 * end for end in interval)
-    return f"{low:.0f} to {high:.0f} %"
+    return f"{low:.1f} to {high:.1f} %"

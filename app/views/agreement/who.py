@@ -1,4 +1,4 @@
-"""Who? Each reviewer beside the others and against settled classes, and every two reviewers."""
+"""Who? Each reviewer compared with the others and with adjudicated classes, and every pair."""
 
 from collections.abc import Sequence
 
@@ -20,6 +20,7 @@ from calibration.analyses.agreement.traces import (
     shared_by_pair,
     using_apart,
 )
+from calibration.reporting.document import percent, percent_figure
 from calibration.reporting.sections.agreement import SIGNIFICANT, other_use
 
 PAIR, SEEN = AGREEMENT.key("pair"), AGREEMENT.key("pair_seen")
@@ -58,13 +59,15 @@ def beside_others(result: AgreementAnalysis, names: Sequence[str]) -> Table:
             {
                 "reviewer": list(names),
                 "labels": [of.n_labels for of in profiles],
-                "agrees with others": [figure(of.beside.agreement_with_others) for of in profiles],
+                "agrees with others": [
+                    percent_figure(of.beside.agreement_with_others) for of in profiles
+                ],
                 "alpha without": [figure(of.beside.alpha_without) for of in profiles],
                 "change": [figure(of.beside.change) for of in profiles],
             }
         ),
         behind=behind,
-        alt="Each reviewer beside the others",
+        alt="Each reviewer compared with the others",
         estimates=[
             (what.format(name), value)
             for name, of in zip(names, profiles, strict=True)
@@ -102,7 +105,7 @@ def against_settled(result: AgreementAnalysis, names: Sequence[str]) -> Table:
         key=AGREEMENT.key("settled"),
         cells=pd.DataFrame([_against(names[row], kind, of) for row, kind, of in rows]),
         behind=behind,
-        alt="Each reviewer against classes that were settled",
+        alt="Each reviewer compared with adjudicated and canonical classes",
         estimates=[
             (f"{what} of {names[row]}", value)
             for row, _, of in rows
@@ -115,7 +118,7 @@ def _against(name: str, kind: str, of: AgainstKey) -> dict[str, object]:
     what = "adjudicated here" if kind == CONSENSUS else "canonical, in practice"
     return {
         "reviewer": name, "against": what, "traces": of.n,
-        "accuracy": figure(of.accuracy), "AC1": figure(of.gwet_ac),
+        "accuracy": percent_figure(of.accuracy), "AC1": figure(of.gwet_ac),
     }  # fmt: skip
 
 
@@ -131,7 +134,12 @@ def uses(result: AgreementAnalysis, names: Sequence[str]) -> Table:
         cells=pd.DataFrame(
             {
                 "difference": [
-                    other_use(d, names[d.rater], result.classes[d.class_code], "traces")
+                    other_use(
+                        d,
+                        names[d.rater],
+                        result.taxonomy.titles[result.classes[d.class_code]],
+                        "traces",
+                    )
                     for d in found
                 ]
             }
@@ -139,7 +147,7 @@ def uses(result: AgreementAnalysis, names: Sequence[str]) -> Table:
         behind=lambda row, _: using_apart(
             result, found[row].rater, found[row].class_code, names[found[row].rater]
         ),
-        alt="Reviewers who use a class otherwise than the others",
+        alt="Reviewers who use a class more or less than the others",
     )
 
 
@@ -161,11 +169,11 @@ def every_pair(result: AgreementAnalysis, names: Sequence[str]) -> Table:
                 "shared traces": [pair.n_shared for pair in pairs],
                 "alpha": [figure(pair.alpha) for pair in pairs],
                 "kappa": [figure(pair.kappa) for pair in pairs],
-                "agreement": [figure(pair.percent_agreement) for pair in pairs],
+                "same class": [percent_figure(pair.percent_agreement) for pair in pairs],
             }
         ),
         behind=behind,
-        alt="Agreement of every two reviewers",
+        alt="Agreement of pairs of reviewers",
         estimates=[
             (f"{what} of {_pair(pair, names)}", value)
             for pair in pairs
@@ -183,7 +191,7 @@ def two_way(result: AgreementAnalysis, pair: PairAgreement, names: Sequence[str]
     """Return the classes of one reviewer against those of another."""
     who = (pair.first, pair.second)
     both = (names[pair.first], names[pair.second])
-    classes = list(result.classes)
+    classes = [result.taxonomy.titles[name] for name in result.classes]
     return Table(
         key=AGREEMENT.key(f"two_way_{pair.first}_{pair.second}"),
         cells=pd.DataFrame(pair.table, index=pd.Index(classes), columns=classes),
@@ -196,6 +204,19 @@ def _pair(pair: PairAgreement, names: Sequence[str]) -> str:
     return f"{names[pair.first]} x {names[pair.second]}"
 
 
+def answer(result: AgreementAnalysis, names: Sequence[str]) -> str:
+    """Return who agrees least with the others."""
+    known = [
+        (of.beside.agreement_with_others.value, name)
+        for of, name in zip(result.profiles, names, strict=True)
+        if of.beside.agreement_with_others.value is not None
+    ]
+    if len(known) < 2:
+        return "too few reviewers share traces"
+    least, name = min(known)
+    return f"{name} agrees least with the others, {percent(least)}"
+
+
 def show(
     result: AgreementAnalysis,
     names: Sequence[str],
@@ -204,33 +225,32 @@ def show(
 ) -> None:
     """Draw the section."""
     beside, settled, differences, pairs = tables
-    st.subheader("Who?", anchor="who")
-    st.markdown("#### Each reviewer beside the others")
-    st.caption("Who differs may be right: only settled traces tell.")
+    st.markdown("#### Each reviewer compared with the others")
+    st.caption("Different is not wrong: check adjudicated traces.")
     beside.show()
     if not settled.cells.empty:
-        st.markdown("#### Against settled classes")
+        st.markdown("#### Compared with adjudicated and canonical classes")
         settled.show()
         st.caption(
-            "Traces are adjudicated because reviewers differ, so this accuracy is that of the "
-            "hard ones, and leans towards whom the adjudicator sided with. Canonical classes are "
-            "those of the reference traces, with their own mix of classes; those traces are not "
-            "in this batch and are not listed below."
+            "Traces are adjudicated because reviewers differ, so this is the accuracy on hard "
+            "traces, and it favours the reviewer with whom the adjudicator agreed. Canonical "
+            "classes are those of the reference traces, which have their own mix of classes; "
+            "those traces are not in this batch and not in the list."
         )
     st.markdown("#### Use of the classes")
     test = result.study.margins.test
     st.text(
         test.status.replace("_", " ", 1).capitalize() + "."
         if test.p_value is None
-        else f"p = {test.p_value:.2g} if all reviewers use them alike."
+        else f"p = {test.p_value:.2g} for the hypothesis that all reviewers use them alike."
     )
     if not differences.cells.empty:
         differences.show()
     if two_way_table is None:
         st.text("No two reviewers share a trace.")
         return
-    st.markdown("#### Every two reviewers")
-    st.caption("A click also shows their two-way table.")
+    st.markdown("#### Pairs of reviewers")
+    st.caption("Click a pair to see its two-way table.")
     pairs.show()
     _two_way(result, names, two_way_table)
 

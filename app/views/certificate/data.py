@@ -7,13 +7,15 @@ from pathlib import Path
 import numpy as np
 import streamlit as st
 
-from calibration.analyses.reviewers.exam_report import OperatingPoint, operating_curve
+from calibration.analyses.reviewers.exam_report import OperatingPoint, operating_curve, right_needed
 from calibration.analyses.reviewers.examinations import Examiner, examiner
 from calibration.store import Store
 from calibration.taxonomy import Taxonomy
+from reference_dataset.loader import ReferenceSet
 from reference_dataset.team import layer
 
 SEED = 9
+FEWEST_TIMED = 5
 
 
 def by(store: Store) -> Examiner:
@@ -28,10 +30,35 @@ def _examiner(path: str, tree: str, changed: float, _taxonomy: Taxonomy) -> Exam
     return examiner(Path(path), _taxonomy)
 
 
+def form_size(dataset: ReferenceSet) -> int:
+    """Return the traces of a form."""
+    return _form(dataset).total()
+
+
+def pass_rule(store: Store, dataset: ReferenceSet) -> str:
+    """Return what an examination asks for, with a number where the form has these classes."""
+    counts = _form(dataset)
+    try:
+        right = right_needed(store.taxonomy(), counts)
+    except ValueError:  # a team's own classes, which the form has not or hardly
+        return "You pass when you recognise every class."
+    return f"You pass with about {right} of {counts.total()} right and every class recognised."
+
+
+def pace(store: Store, reviewer_id: str) -> float | None:
+    """Return a person's median seconds a trace in practice; None before five timed labels."""
+    timed = [label.seconds_active for label in store.first_labels(reviewer_id)]
+    known = [seconds for seconds in timed if seconds]
+    return float(np.median(known)) if len(known) >= FEWEST_TIMED else None
+
+
+def _form(dataset: ReferenceSet) -> Counter[str]:
+    return Counter(dataset.labels[i].outcome for i in dataset.forms["exam_a"])
+
+
 def curve(store: Store, found: Examiner) -> tuple[OperatingPoint, ...]:
     """Return the chance to pass by true accuracy, on a form like the first shipped one."""
-    labels = found.dataset.labels
-    counts = Counter(labels[i].outcome for i in found.dataset.forms["exam_a"])
+    counts = _form(found.dataset)
     return _curve(store.taxonomy().fingerprint, tuple(sorted(counts.items())), store.taxonomy())
 
 

@@ -139,7 +139,7 @@ def for_leads(store: Store, by: Examiner, lead: Reviewer, everybody: Others) -> 
         if s.next.step == "certified" and r.reviewer_id != lead.reviewer_id
     ]
     if not stuck:
-        st.text("Nobody waits for a lead to allow another attempt.")
+        st.text("Nobody is waiting for another attempt.")
     if stuck or certified:
         _decide(store, by, lead, [*stuck, *certified], waiting=bool(stuck))
 
@@ -159,12 +159,12 @@ def _decide(store: Store, by: Examiner, lead: Reviewer, of: Others, *, waiting: 
     ):
         who = st.selectbox(
             "Allow another attempt to", list(stands), key=WHO, format_func=called,
-            help="After two attempts it is on traces that this team has adjudicated.",
+            help="From the third attempt on, the traces are those that this team has adjudicated.",
         )  # fmt: skip
         own = stands[who].next.used >= AttemptRule().attempts
         if lacks := no_own_form(store, by, who) if own else "":
             st.text(
-                f"{names[who]} could not start yet: {lacks}. You can allow it all the same; it "
+                f"{names[who]} could not start yet: {lacks}. You can allow it anyway; it "
                 "holds until they start."
             )
         with st.form("certificate_why", border=False):

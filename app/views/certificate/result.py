@@ -15,6 +15,7 @@ from calibration.statistics.estimate import Estimate
 from calibration.store import Store
 from calibration.store.certification import Exam
 from calibration.taxonomy import Taxonomy
+from calibration.text import sentence
 
 CONFUSION, TRACE = "certificate_confusion", "certificate_trace"
 
@@ -30,7 +31,7 @@ def show(store: Store, exam: Exam) -> None:
         f"{report.n} traces{further}.".capitalize()
     )
     for reason in (report.exam.body or {}).get("reasons", ()):
-        st.text(f"{reason[0].upper()}{reason[1:]}.")
+        st.text(sentence(reason))
     _figures(report)
     _classes(report, taxonomy)
     _questions(report)
@@ -95,8 +96,8 @@ def _questions(report: ExamReport) -> None:
                 "same answer": [figure(n.agreement, 2) for n in report.nodes],
                 "of traces": [n.agreement.n for n in report.nodes],
                 "both yes": [n.table[0][0] for n in report.nodes],
-                "yes, you said no": [n.table[0][1] for n in report.nodes],
-                "no, you said yes": [n.table[1][0] for n in report.nodes],
+                "yes, your answer no": [n.table[0][1] for n in report.nodes],
+                "no, your answer yes": [n.table[1][0] for n in report.nodes],
                 "both no": [n.table[1][1] for n in report.nodes],
             }
         ),
@@ -104,8 +105,8 @@ def _questions(report: ExamReport) -> None:
     )  # fmt: skip
     st.text("\n".join(f"{n.node}: {n.question}" for n in report.nodes))
     st.caption(
-        "On the form, where your answers and the canonical ones both come to the question. An "
-        "error is born at one question, and the ones below it are not asked any more."
+        "Traces of the form on which both your answers and the canonical ones reach the question. "
+        "After an error at one question, the questions below it are not reached."
     )
 
 
@@ -116,7 +117,7 @@ def _confusions(store: Store, report: ExamReport, taxonomy: Taxonomy) -> None:
         return
     titles = {c.name: c.title for c in taxonomy.classes}
     kinds = {
-        f"{titles[c.canonical]}, you said {titles[c.given]}: {len(c.trace_ids)}": c
+        f"{titles[c.canonical]}, your answer {titles[c.given]}: {len(c.trace_ids)}": c
         for c in report.confusions
     }
     left, right = st.columns(2)
@@ -129,7 +130,7 @@ def _confusions(store: Store, report: ExamReport, taxonomy: Taxonomy) -> None:
         try:
             _opened(store, report, trace_id, titles)
         except CalibrationError as error:
-            st.text(str(error))
+            st.text(sentence(str(error)))
 
 
 def _opened(store: Store, report: ExamReport, trace_id: str, titles: dict[str, str]) -> None:
@@ -140,7 +141,7 @@ def _opened(store: Store, report: ExamReport, trace_id: str, titles: dict[str, s
         st.text(trace_id)
         left, right = st.columns([3, 2], gap="medium")
         with right:
-            st.text(f"You said: {titles.get(found.given, found.given)}")
+            st.text(f"Your answer: {titles.get(found.given, found.given)}")
             st.text(f"Canonical: {titles.get(found.canonical, found.canonical)}")
             st.text(bounded_text(found.rationale or "No reason was written down."))
             if found.label is not None:

@@ -1,17 +1,15 @@
-"""Bringing files in on the Data page: read, look, say what they are, import, see what became."""
+"""Bringing files in: read, look, say what they are, import, see what became; Data and Set up."""
 
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from app import session
+from app.components.file_import import MAX_NAME, as_uploaded, on_disk
 from calibration.analyses.imports import (
     FileRead,
     FilesRead,
@@ -38,12 +36,10 @@ IMPORT_FOLDER = "ASR_IMPORT_FOLDER"
 # More rows or names than a person can look through are for the file and the mapping file.
 MOST_ROWS, MOST_WORKFLOWS = 1000, 30
 
-MAX_NAME = 120
-
 
 @dataclass(slots=True)
 class Work:
-    """One import from the files to the report; it lives as long as the browser session.
+    """One import from the files to the report; it lives until the page is left.
 
     `asked` is what was read: other files or settings have to be read again.
     """
@@ -55,9 +51,12 @@ class Work:
     trouble: str = ""
 
 
-def show(store: Store) -> None:
-    """Show the form for files, what they hold, and what the import did."""
-    work: Work = st.session_state.setdefault(WORK, Work())
+def show(store: Store) -> bool:
+    """Show the form for files, what they hold, and what the import did; True once it did some."""
+    if UPLOAD not in st.session_state:
+        # Streamlit forgets a widget when its page is left: what was imported then is over.
+        st.session_state[WORK] = Work()
+    work: Work = st.session_state[WORK]
     uploads, path = _sources()
     asked = (tuple(u.file_id for u in uploads), path, _typed(ZONE), _typed(ALL))
     read = st.button(
@@ -76,10 +75,11 @@ def show(store: Store) -> None:
     elif work.read is None:
         st.text("Nothing is stored before you have seen what the files hold.")
     elif work.asked != asked:
-        st.text("The files or the settings above are others now: read them again.")
+        st.text("The files or the settings above have changed. Read the files again.")
     else:
         _preview(work.read, work.lines)
         _import(store, work, uploads)
+    return work.report is not None and work.report.imported > 0
 
 
 def _sources() -> tuple[list[Any], str]:
@@ -123,46 +123,25 @@ def _typed(key: str) -> str:
 # Reading
 
 
-@contextmanager
-def _on_disk(uploads: list[Any], path: str) -> Iterator[tuple[list[Path], Path]]:
-    """Give the files a place for as long as they are read; names matter to some formats."""
-    with tempfile.TemporaryDirectory(prefix="asr-import-") as directory:
-        folder = Path(directory)
-        paths = []
-        for number, upload in enumerate(uploads):
-            name = PurePath(upload.name.replace("\\", "/")).name[-MAX_NAME:].lstrip(".") or "file"
-            (folder / str(number)).mkdir()
-            place = folder / str(number) / name
-            place.write_bytes(upload.getbuffer())
-            paths.append(place)
-        if path:
-            paths.append(Path(path).expanduser())
-        yield paths, folder
-
-
-def _here(message: str, folder: Path) -> str:
-    """Name an upload as the person does, without the place where it lay."""
-    parts = message.split(f"{folder}/")
-    return parts[0] + "".join(part.partition("/")[2] for part in parts[1:])
-
-
 def _read(work: Work, uploads: list[Any], asked: tuple[Any, ...]) -> None:
     work.report, work.read, work.trouble, work.asked = None, None, "", asked
     bar = st.progress(0.0, text="Reading")
-    with _on_disk(uploads, asked[1]) as (paths, folder):
+    with on_disk(uploads, asked[1]) as (paths, folder):
         try:
             settings = ImportSettings(timezone=asked[2] or None, workflow=asked[3] or None)
             read = read_files(paths, settings, told=lambda n, runs: _tell(bar, n, len(paths), runs))
-            work.lines = tuple(_here(line, folder) for line in preview_lines(read))
+            work.lines = tuple(as_uploaded(line, folder) for line in preview_lines(read))
             # Only what is shown is kept: the runs are read again when they are stored.
             work.read = replace(
                 read,
                 parsed=(),
-                files=tuple(replace(f, path=Path(_here(str(f.path), folder))) for f in read.files),
+                files=tuple(
+                    replace(f, path=Path(as_uploaded(str(f.path), folder))) for f in read.files
+                ),
                 set_aside=_named(read.set_aside, folder),
             )
         except CalibrationError as error:
-            work.trouble = _here(str(error), folder)
+            work.trouble = as_uploaded(str(error), folder)
         except OSError as error:
             work.trouble = f"{error.filename or 'a file'}: {error.strerror or error}"
     bar.empty()
@@ -175,7 +154,8 @@ def _tell(bar: Any, files: int, of: int, runs: int) -> None:
 
 def _named(rows: tuple[SetAside, ...], folder: Path) -> tuple[SetAside, ...]:
     return tuple(
-        replace(row, file=_here(row.file, folder), reason=_here(row.reason, folder)) for row in rows
+        replace(row, file=as_uploaded(row.file, folder), reason=as_uploaded(row.reason, folder))
+        for row in rows
     )
 
 
@@ -187,7 +167,7 @@ def _preview(read: FilesRead, lines: tuple[str, ...]) -> None:
     found = read.preview
     figures = {
         "Traces": found.n_traces, "Tasks": found.n_tasks, "Costs known": found.costs_known,
-        "Grades": found.n_verdicts, "Set aside": found.n_set_aside,
+        "Grades": found.n_verdicts, "Skipped rows": found.n_set_aside,
     }  # fmt: skip
     for place, (name, value) in zip(st.columns(len(figures)), figures.items(), strict=True):
         place.metric(name, f"{value:,}", border=True)
@@ -205,21 +185,21 @@ def _preview(read: FilesRead, lines: tuple[str, ...]) -> None:
 def _file_row(file: FileRead) -> dict[str, Any]:
     return {
         "file": str(file.path), "format": file.format, "traces": file.traces,
-        "set aside": file.set_aside,
+        "skipped rows": file.set_aside,
     }  # fmt: skip
 
 
 def _set_aside(rows: tuple[SetAside, ...], where: str) -> None:
     if not rows:
         return
-    st.subheader(f"Set aside ({len(rows):,})", anchor=False)
+    st.subheader(f"Skipped rows ({len(rows):,})", anchor=False)
     if len(rows) > MOST_ROWS:
         st.caption(f"The first {MOST_ROWS:,}; the download holds all of them.")
     shown = [{"file": r.file, "line": r.line, "reason": r.reason} for r in rows[:MOST_ROWS]]
     frame = pd.DataFrame(shown).astype({"line": "Int64"})
-    st.dataframe(frame, hide_index=True, alt="Rows that were not taken in, and why")
+    st.dataframe(frame, hide_index=True, alt="Rows that were not imported, with the reasons")
     st.download_button(
-        "Download what was set aside", data=lambda: set_aside_csv(rows), file_name="set-aside.csv",
+        "Download the skipped rows", data=lambda: set_aside_csv(rows), file_name="skipped-rows.csv",
         mime="text/csv", on_click="ignore", key=f"import_aside_{where}",
     )  # fmt: skip
 
@@ -244,7 +224,7 @@ def _mapping(store: Store, found: list[str], everything: str) -> dict[str, Workf
             disabled=bool(everything) or name == NO_WORKFLOW, max_chars=MAX_NAME,
         )  # fmt: skip
         usd = ceiling.number_input(
-            "Ceiling, USD a unit", value=None if stored is None else stored.ceiling_usd,
+            "Ceiling, USD per unit", value=None if stored is None else stored.ceiling_usd,
             min_value=0.0, step=0.01, format="%.4f", key=f"import_ceiling_{number}_{name}",
             placeholder="none",
         )  # fmt: skip
@@ -296,7 +276,7 @@ def _import(store: Store, work: Work, uploads: list[Any]) -> None:
     if not pressed:
         return
     bar = st.progress(0.0, text="Reading")
-    with _on_disk(uploads, work.asked[1]) as (paths, folder):
+    with on_disk(uploads, work.asked[1]) as (paths, folder):
         try:
             settings = _settings(work.asked, rules, store.taxonomy())
             read = read_files(paths, settings, told=lambda n, runs: _tell(bar, n, len(paths), runs))
@@ -305,7 +285,7 @@ def _import(store: Store, work: Work, uploads: list[Any]) -> None:
             report = store_files(store, read, settings, take_changed=take_changed)
             work.report = replace(report, set_aside=_named(report.set_aside, folder))
         except CalibrationError as error:
-            refused = _here(str(error), folder)
+            refused = as_uploaded(str(error), folder)
         else:
             refused = ""
     bar.empty()
@@ -320,13 +300,10 @@ def _report(report: ImportReport) -> None:
     figures = {
         "Imported": report.imported, "Already there": report.already_there,
         "Changed": report.changed, "Possible duplicates": report.possible_duplicates,
-        "Grades kept": report.verdicts, "Set aside": len(report.set_aside),
+        "Grades kept": report.verdicts, "Skipped rows": len(report.set_aside),
     }  # fmt: skip
     for place, (name, value) in zip(st.columns(len(figures)), figures.items(), strict=True):
         place.metric(name, f"{value:,}", border=True)
     if report.possible_duplicates:
         st.text("Possible duplicates have the content of another trace; they are kept and marked.")
-    if report.imported:
-        st.text("Next: find them under Traces and make a batch, or draw one at random:")
-        st.code("asr sample --n 40 --seed 1", language=None, wrap_lines=True)
     _set_aside(report.set_aside, "report")

@@ -1,13 +1,15 @@
-"""The list of traces on the Data page: filters, saved queries, batches and export."""
+"""The traces on the Data page: one search line, saved views, columns, batches, export."""
 
 import json
-from datetime import date, datetime, time, timedelta
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
+import pandas as pd
 import streamlit as st
 
-from app import session
+from app import frame, session
+from app.components import trace_links
 from calibration.analyses.sampling.draw import (
     PAGE,
     SamplingDesign,
@@ -18,233 +20,278 @@ from calibration.analyses.sampling.draw import (
 )
 from calibration.errors import CalibrationError
 from calibration.records import NO_VERDICT, SOURCE_JUDGE
-from calibration.store import SORTED_BY, Store, TraceFilter, label_states
+from calibration.store import (
+    SORTED_BY,
+    SavedView,
+    Store,
+    TraceFacets,
+    TraceFilter,
+    label_states,
+    parse_search,
+    search_terms,
+)
+from calibration.text import one_line
 
 KEY = "data_"
-ENDED = {"error": "a call ended in an error", "ok": "every call ended well"}
-PICK, SAVE_AS, MESSAGE, MADE = "data_pick", "data_save_as", "data_message", "data_made"
-MANY = ("workflows", "statuses", "classes", "tags", "verdicts", "models")
+# Parameters of the address.
+SEARCH, SORT, DESCENDING, AT, COLUMNS = "q", "sort", "desc", "at", "columns"
+SAVE_AS, MESSAGE, MADE, SHOWN = "data_save_as", "data_message", "data_made", "data_shown"
 
-AHEAD = (
-    "trace_id", "workflow", "task", "class", "verdict", "status", "tool_calls", "tool_errors",
-)  # fmt: skip
+MOST_TERMS, MOST_OFFERED, MOST_OPEN = 50, 60, 14
+TASK = 60
+HIDDEN = "hidden"
+EXAMPLE = "Words, ids, or filters: workflow:support class:hallucinated tool:refund error:yes"
 
-COLUMNS = {
-    "trace_id": "trace", "task_key": "task key", "n_steps": "steps", "started_at": "started (UTC)",
-    "latency_s": "latency s", "tool_calls": "tool calls", "tool_errors": "tool errors",
-    "cost_usd": "cost $", "source_id": "id in its source", "class": "class (humans)",
+NAMES = {
+    "workflow": "workflow", "task": "task", "class": "class", "verdict": "verdict",
+    "status": "status", "tool_calls": "tool calls", "tool_errors": "tool errors",
+    "started_at": "started (UTC)", "latency_s": "seconds", "cost_usd": "cost $",
+    "labels": "labels", "n_steps": "steps", "task_key": "task key", "trial": "trial",
+    "model": "model", "source_id": "id in its source",
 }  # fmt: skip
+AT_FIRST = [NAMES[name] for name in list(NAMES)[:10]]
+
+CONFIG = {
+    "started (UTC)": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm"),
+    "seconds": st.column_config.NumberColumn(format="%.1f"),
+    "cost $": st.column_config.NumberColumn(format="%.4f"),
+}
 
 
 def show(store: Store) -> None:
-    """Show filters, the traces that they find, and what can be done with them."""
-    _saved_queries(store)
-    _filters(store)
+    """Show the search line, the traces that it finds, and what can be done with them."""
+    facets = store.trace_facets()
+    columns = _tools(store, facets)
     try:
-        chosen = _chosen()
-        found = _page_of(store, chosen)
+        chosen = _chosen(store)
+        n = store.count_traces(chosen)
     except CalibrationError as error:
-        st.text(str(error))
+        st.text(f"This search cannot be read. {error}.")
         return
-    if not found.n:
-        st.subheader("No trace found", anchor=False)
-        st.text("These filters exclude each other or nothing is like that. Take some away.")
-        st.button("Clear all filters", key="data_clear_none", on_click=_fill, args=(TraceFilter(),))
+    if not n:
+        _nothing(facets, chosen)
         return
-    _table(found)
-    _use(store, chosen, found.n)
+    found = _page_of(store, chosen, n)
+    if found.still_blind:
+        _blind(found, chosen)
+    if not found.traces.empty:
+        _table(store, found, columns)
+        _use(store, chosen, n)
 
 
-# Filters
+# The search line
 
 
-def _filters(store: Store) -> None:
-    facets, taxonomy = store.trace_facets(), store.taxonomy()
-    first, second, third, fourth = st.columns(4)
-    first.text_input("Text in the task", key=KEY + "text")
-    second.text_input("Task key", key=KEY + "task_key", help="All trials of one task")
-    third.multiselect("Workflow", _offer("workflows", facets.workflows), key=KEY + "workflows")
-    fourth.multiselect("Status", _offer("statuses", facets.statuses), key=KEY + "statuses")
-    first, second, third, fourth = st.columns(4)
-    _one(first, "Tool called", "tool", facets.tools)
-    _one(second, "How its calls ended", "tool_ended", tuple(ENDED), ENDED)
-    third.date_input("Started from (UTC)", value=None, key=KEY + "from")
-    fourth.date_input("Started up to (UTC)", value=None, key=KEY + "to")
-    first, second, third, fourth = st.columns(4)
-    _one(
-        first,
-        "Batch",
-        "batch_id",
-        tuple(b.batch_id for b in store.batches() if b.purpose != "adjudication"),
-    )
-    second.multiselect("Class (humans)", label_states(taxonomy), key=KEY + "classes")
+def _tools(store: Store, facets: TraceFacets) -> list[str]:
+    """Draw the search line with saved views and columns; return the columns chosen."""
+    line, saved, columns = st.columns([10, 2, 1.4], vertical_alignment="bottom")
+    line.multiselect(
+        "Search", list(_offered(store, facets)), key=SEARCH, accept_new_options=True,
+        max_selections=MOST_TERMS, filter_mode="prefix", select_all=False, placeholder=EXAMPLE,
+        label_visibility="collapsed", bind="query-params", on_change=_typed, args=(store,),
+    )  # fmt: skip
+    with saved.popover("Saved views", width="stretch"):
+        _saved(store)
+    with columns.popover("Columns", width="stretch"):
+        chosen: list[str] = st.multiselect(
+            "Columns", list(NAMES.values()), default=AT_FIRST, key=COLUMNS, bind="query-params"
+        )
+    return chosen
+
+
+def _offered(store: Store, facets: TraceFacets) -> Iterator[str]:
+    """Yield terms to choose from, the most useful keys first."""
+    taxonomy = store.taxonomy()
     judges = tuple(store.judge_frame()["judge_id"])
     if sum(name.startswith(SOURCE_JUDGE) for name in judges) > 1:
         judges = (SOURCE_JUDGE, *judges)
-    _one(third, "Judge", "judge", judges)
-    if st.session_state.get(KEY + "judge"):
-        fourth.multiselect("Verdict", (*taxonomy.names, NO_VERDICT), key=KEY + "verdicts")
-    else:
-        fourth.multiselect("Verdict", (), placeholder="Choose a judge first")
-    first, second = st.columns(2)
-    first.multiselect(
-        "Tag of a label", _offer("tags", facets.tags), key=KEY + "tags",
-        placeholder="Any" if facets.tags else "No label carries a tag yet",
-    )  # fmt: skip
-    if len(facets.models) > 1 or st.session_state.get(KEY + "models"):
-        second.multiselect("Model", _offer("models", facets.models), key=KEY + "models")
+    batches = tuple(b.batch_id for b in store.batches() if b.purpose != "adjudication")
+    for name, values in (
+        ("workflows", facets.workflows), ("tool", facets.tools), ("tool_ended", ("error", "ok")),
+        ("classes", label_states(taxonomy)), ("statuses", facets.statuses),
+        ("batch_id", batches), ("tags", facets.tags), ("judge", judges),
+        ("models", facets.models if len(facets.models) > 1 else ()),
+    ):  # fmt: skip
+        many = name.endswith("s")
+        for value in values[:MOST_OFFERED]:
+            given: Any = (value,) if many else value
+            yield from search_terms(TraceFilter(**{name: given}))
+    if judges:
+        yield from (f"verdict:{name}" for name in (*taxonomy.names, NO_VERDICT))
 
 
-def _one(
-    place: Any, label: str, name: str, options: tuple[str, ...], shown: dict[str, str] | None = None
-) -> None:
-    # A saved query may name what the store has no more: it stays on offer while it is chosen.
-    now = st.session_state.get(KEY + name)
-    if now is not None and now not in options:
-        options = (now, *options)
-    place.selectbox(
-        label, options, index=None, key=KEY + name, placeholder="Any",
-        format_func=lambda option: (shown or {}).get(option, option),
-    )  # fmt: skip
+def _line() -> str:
+    return " ".join(st.session_state.get(SEARCH) or ())
 
 
-def _offer(name: str, options: tuple[str, ...]) -> tuple[str, ...]:
-    chosen = st.session_state.get(KEY + name, [])
-    return (*(value for value in chosen if value not in options), *options)
+def _chosen(store: Store) -> TraceFilter:
+    return parse_search(_line(), store.taxonomy())
 
 
-def _chosen() -> TraceFilter:
-    """Return the filters as the widgets say."""
+def _typed(store: Store) -> None:
+    """Make a chip of each term that was typed in one go; other traces start at the first page."""
     state = st.session_state
-    one = {n: state.get(KEY + n) for n in ("tool", "tool_ended", "batch_id", "judge")}
-    typed = {n: (state.get(KEY + n) or "").strip() or None for n in ("text", "task_key")}
-    many = {n: tuple(state.get(KEY + n, ())) for n in MANY}
-    if one["judge"] is None:
-        many["verdicts"] = ()
-    end = _midnight(state.get(KEY + "to"))
-    return TraceFilter(
-        **cast(Any, one | typed | many),
-        started_from=_midnight(state.get(KEY + "from")),
-        started_before=None if end is None else end + timedelta(days=1),
-    )
-
-
-def _midnight(day: date | None) -> datetime | None:
-    return None if day is None else datetime.combine(day, time())
+    _from_the_start()
+    try:
+        terms = list(search_terms(_chosen(store)))
+    except CalibrationError:
+        return  # it stays as it was typed, to be put right
+    if sorted(terms) != sorted(state[SEARCH]):
+        state[SEARCH] = terms
 
 
 def _fill(chosen: TraceFilter) -> None:
-    """Set every filter; called before the widgets are drawn."""
-    state = st.session_state
-    for name in MANY:
-        state[KEY + name] = list(getattr(chosen, name))
-    for name in ("tool", "tool_ended", "batch_id", "judge"):
-        state[KEY + name] = getattr(chosen, name)
-    for name in ("text", "task_key"):
-        state[KEY + name] = getattr(chosen, name) or ""
-    start, end = chosen.started_from, chosen.started_before
-    state[KEY + "from"] = None if start is None else start.date()
-    state[KEY + "to"] = None if end is None else (end - timedelta(days=1)).date()
-    state[KEY + "page"] = 1
+    st.session_state[SEARCH] = list(search_terms(chosen))
+    _from_the_start()
 
 
-# Saved queries
+def _from_the_start() -> None:
+    if st.session_state.get(AT, 1) != 1:
+        st.session_state[AT] = 1
 
 
-def _saved_queries(store: Store) -> None:
-    saved = store.saved_queries()
-    pick, name, save, forget, clear = st.columns([4, 4, 2, 2, 2], vertical_alignment="bottom")
-    now = st.session_state.get(PICK)
-    pick.selectbox(
-        "Saved query", list(saved), index=None, key=PICK, on_change=_pick, args=(saved,),
-        placeholder="None saved yet" if not saved else "Choose one",
-    )  # fmt: skip
-    name.text_input("Save these filters as", key=SAVE_AS, max_chars=80)
-    save.button("Save", key="data_save", on_click=_save, args=(store,), width="stretch")
-    forget.button(
-        "Forget", key="data_forget", on_click=_forget, args=(store,), disabled=now is None,
-        width="stretch", help="Take the chosen query off the list",
-    )  # fmt: skip
-    clear.button("Clear", key="data_clear", on_click=_fill, args=(TraceFilter(),), width="stretch")
+def _nothing(facets: TraceFacets, chosen: TraceFilter) -> None:
+    st.subheader("No trace found", anchor=False)
+    known = {
+        "workflow": (chosen.workflows, facets.workflows),
+        "status": (chosen.statuses, facets.statuses),
+        "model": (chosen.models, facets.models),
+        "tool": ((chosen.tool,) if chosen.tool else (), facets.tools),
+    }
+    for name, (asked, of) in known.items():
+        for value in asked:
+            if value not in of:
+                st.text(f"No trace has the {name} {value}.")
+    st.text("Remove a filter, or all of them:")
+    st.button("Clear the search", key="data_clear", on_click=_fill, args=(TraceFilter(),))
+
+
+# Saved views
+
+
+def _saved(store: Store) -> None:
+    saved = store.saved_views()
+    for number, (name, view) in enumerate(saved.items()):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.button(
+                frame.plain(name), key=f"data_pick_{number}", on_click=_pick, args=(view,),
+                width="stretch",
+                help=frame.plain(" ".join(search_terms(view.chosen))) or "All traces",
+            )  # fmt: skip
+            st.button(
+                "Delete", key=f"data_forget_{number}", on_click=store.forget_view, args=(name,),
+                type="tertiary",
+            )  # fmt: skip
+    if not saved:
+        st.text("No view is saved yet.")
+    name = st.text_input("Save this view as", key=SAVE_AS, max_chars=80)
+    st.button("Save", key="data_save", on_click=_save, args=(store,), disabled=not name.strip())
     if message := st.session_state.pop(MESSAGE, ""):
         st.text(message)
 
 
-def _pick(saved: dict[str, TraceFilter]) -> None:
-    name = st.session_state[PICK]
-    if name in saved:
-        _fill(saved[name])
+def _pick(view: SavedView) -> None:
+    _fill(view.chosen)
+    state = st.session_state
+    state[SORT], state[DESCENDING] = view.sort, view.descending
+    state[COLUMNS] = [name for name in view.columns if name in NAMES.values()] or AT_FIRST
 
 
 def _save(store: Store) -> None:
-    name = st.session_state[SAVE_AS]
+    state = st.session_state
+    name = state[SAVE_AS]
     try:
-        chosen = _chosen()
-        st.session_state[MESSAGE] = f"Saved as {' '.join(name.split())}."
-        store.save_query(name, chosen)
+        columns = tuple(state[COLUMNS])
+        view = SavedView(
+            chosen=_chosen(store), sort=state.get(SORT, "imported"),
+            descending=state.get(DESCENDING, False),
+            columns=() if list(columns) == AT_FIRST else columns,
+        )  # fmt: skip
+        state[MESSAGE] = f"Saved as {' '.join(name.split())}."
+        store.save_view(name, view)
     except CalibrationError as error:
-        st.session_state[MESSAGE] = str(error)
-
-
-def _forget(store: Store) -> None:
-    name = st.session_state[PICK]
-    st.session_state[PICK] = None
-    if name is not None:
-        store.forget_query(name)
+        state[MESSAGE] = f"Not saved: {error}."
 
 
 # The list
 
 
-def _page_of(store: Store, chosen: TraceFilter) -> TracePage:
-    state = st.session_state
-    # Other filters have other pages: what was found is shown from its beginning.
-    if state.get("data_last") != chosen:
-        state["data_last"] = chosen
-        state[KEY + "page"] = 1
+def _page_of(store: Store, chosen: TraceFilter, n: int) -> TracePage:
+    """Draw how many there are with the choice of page and order; return the page chosen."""
+    of = -(-n // PAGE)
+    title, pages, sort, order = st.columns([4, 5, 2, 2], vertical_alignment="bottom")
+    page = pages.pagination(of, key=AT, bind="query-params")
+    sorted_by = sort.selectbox("Sort by", list(SORTED_BY), key=SORT, bind="query-params")
+    descending = order.toggle("Descending", key=DESCENDING, bind="query-params")
+    title.subheader(f"{n:,} trace{'s' * (n != 1)}", anchor=False)
+    title.caption(f"Page {page:,} of {of:,}. Click a trace to open it.")
     return list_traces(
-        store, chosen, for_leads=True, sort=state.get(KEY + "sort", "imported"),
-        descending=state.get(KEY + "descending", False), page=state.get(KEY + "page", 1),
-        seen_by=_seen_by(store),
+        store, chosen, for_leads=True, sort=sorted_by, descending=descending, page=page, n=n,
+        seen_by=session.reviewer_id(store), show_all=_shown(chosen),
     )  # fmt: skip
 
 
-def _seen_by(store: Store) -> str | None:
-    reviewer = session.chosen_reviewer(store)
-    return None if reviewer is None else reviewer.reviewer_id
+def _shown(chosen: TraceFilter) -> bool:
+    """Whether the reader has asked for what ends blindness in this list."""
+    return bool(st.session_state.get(SHOWN) == chosen)
 
 
-def _table(found: TracePage) -> None:
-    title, sort, order, page = st.columns([6, 3, 2, 2], vertical_alignment="bottom")
-    first = (found.page - 1) * PAGE + 1
-    title.subheader(f"{found.n:,} traces", anchor=False)
-    title.caption(f"Shown: {first:,} to {min(first + PAGE - 1, found.n):,}")
-    sort.selectbox("Sort by", list(SORTED_BY), key=KEY + "sort")
-    order.toggle("Descending", key=KEY + "descending")
-    page.number_input(f"Page of {found.pages:,}", 1, found.pages, key=KEY + "page")
-    ahead = [name for name in AHEAD if name in found.traces]
-    shown = found.traces[ahead + [str(n) for n in found.traces.columns if n not in ahead]]
-    st.dataframe(
-        shown.rename(columns=COLUMNS), hide_index=True, height=420,
-        alt="The traces that the filters find, one a row",
-        column_config={"task": st.column_config.TextColumn(width="medium")},
+def _blind(found: TracePage, chosen: TraceFilter) -> None:
+    """Ask before the list shows what others decided on traces that are still to be decided."""
+    n = found.still_blind
+    them = "this trace" if n == 1 else f"{n:,} traces"
+    which = "found" if found.traces.empty else "listed"
+    with st.container(horizontal=True, vertical_alignment="center", key="data_blind"):
+        st.text(
+            f"You can still label or adjudicate {them} {which} here blind, so "
+            f"{'its class and verdict' if n == 1 else 'their classes and verdicts'} are hidden."
+        )
+        st.button("Show them", key="data_show", on_click=_show_all, args=(chosen,))
+
+
+def _show_all(chosen: TraceFilter) -> None:
+    st.session_state[SHOWN] = chosen
+
+
+def _table(store: Store, found: TracePage, columns: list[str]) -> None:
+    cells = _cells(store, found.traces)
+    kept = [name for name in columns if name in cells]
+    trace_links.table(
+        cells[[trace_links.COLUMN, *kept]], key="data_traces", page="data",
+        height="content" if len(cells) <= MOST_OPEN else 560,
+        title="Traces that the search finds", config=CONFIG,
     )  # fmt: skip
+
+
+def _cells(store: Store, traces: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows as they are shown."""
+    titles = {c.name: c.title for c in store.taxonomy().classes}
+    cells = traces.copy()
+    # The browser cuts a text at the edge of its column and leaves no mark.
+    cells["task"] = [one_line(task or "", most=TASK) for task in traces["task"]]
+    cells["class"] = [HIDDEN if c is None else titles.get(c, c) for c in traces["class"]]
+    if "verdict" in traces:
+        cells["verdict"] = [titles.get(v, v) for v in traces["verdict"]]
+    return cells.rename(columns=NAMES | {"trace_id": trace_links.COLUMN})
 
 
 # What can be done with it
 
 
 def _use(store: Store, chosen: TraceFilter, n: int) -> None:
-    _batch(store, chosen, n)
-    st.download_button(
-        f"Export all {n:,} as CSV",
-        data=partial(traces_csv, store, chosen, for_leads=True, seen_by=_seen_by(store)),
-        file_name="traces.csv", mime="text/csv", on_click="ignore", key="data_export",
-    )  # fmt: skip
+    with st.expander(f"Make a batch of these {n:,} traces, or export them", key="data_use"):
+        _batch(store, chosen, n)
+        st.download_button(
+            f"Export all {n:,} as CSV",
+            data=partial(
+                traces_csv, store, chosen, for_leads=True, seen_by=session.reviewer_id(store),
+                show_all=_shown(chosen),
+            ),
+            file_name="traces.csv", mime="text/csv", on_click="ignore", key="data_export",
+        )  # fmt: skip
 
 
 def _batch(store: Store, chosen: TraceFilter, n: int) -> None:
-    st.subheader("Make a batch of these", anchor=False)
     state = st.session_state
     state.setdefault(MADE, {"message": ""})
     state[KEY + "n"] = min(state.get(KEY + "n", 40), n)
@@ -253,7 +300,7 @@ def _batch(store: Store, chosen: TraceFilter, n: int) -> None:
         f"Traces, at random out of {n:,}", 1, n, key=KEY + "n", help=f"{n:,} takes all of them"
     )
     seed.number_input("Seed", 0, 2**31 - 1, value=1, key=KEY + "seed")
-    wanted.number_input("Labels wanted a trace", 1, 10, value=2, key=KEY + "wanted")
+    wanted.number_input("Labels per trace", 1, 10, value=2, key=KEY + "wanted")
     press.button(
         "Make the batch", key="data_batch", on_click=_make, args=(store, chosen, n), width="stretch"
     )

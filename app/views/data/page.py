@@ -2,27 +2,25 @@
 
 import streamlit as st
 
-from app import session
+from app import frame, session
 from app.views.data import imports, listing
 from calibration.store import TraceFilter
-
-LIST, IMPORT = "Traces", "Import files"
 
 
 def _page() -> None:
     store = session.require_store()
-    st.header("Data", anchor=False)
     empty = store.count_traces(TraceFilter()) == 0
-    # Chosen once: the tab stays where it is when the first import fills the list.
-    first = st.session_state.setdefault("data_first", IMPORT if empty else LIST)
-    listed, brought = st.tabs([LIST, IMPORT], default=first)
-    with brought:
-        imports.show(store)
-    with listed:
-        if empty:
-            st.text("There are no traces yet. Bring some in under Import files.")
-        else:
-            listing.show(store)
+    st.header("Data", anchor=False)
+    # Whether it is open at first: it stays open when the first import fills the list.
+    first = st.session_state.setdefault("data_first", empty)
+    with st.expander("Import files", expanded=first, key="data_import"):
+        if imports.show(store):
+            st.text("The traces are below. Next, draw a batch of them to label.")
+            st.page_link("views/start.py", label="Draw a batch", query_params={"step": "batch"})
+    if empty:
+        frame.nothing_yet(store)
+    else:
+        listing.show(store)
 
 
 with st.container(key="data"):

@@ -1,9 +1,10 @@
-"""What the judge favours, whether it says the same twice, and whether it has moved."""
+"""What the judge favours, whether it is consistent, and how it differs from another one."""
 
 import pandas as pd
 import streamlit as st
 
-from app.components.charts import figure
+from app import frame
+from app.components.charts import figure, points
 from app.components.tables import JUDGE, Table
 from app.views.judge import data
 from app.views.judge.data import Found
@@ -12,10 +13,11 @@ from calibration.analyses.judge.diagnostics import Leniency, changed, in_group
 from calibration.analyses.judge.drift import JudgeDrift
 from calibration.errors import CalibrationError
 from calibration.records import SOURCE_JUDGE
-from calibration.reporting.document import number, percent
+from calibration.reporting.document import percent, percent_figure
 from calibration.reporting.sections.judge import over_time
 from calibration.statistics.means import MeanAgainstZero
 from calibration.store import Store
+from calibration.text import sentence
 
 OTHER = JUDGE.key("other")
 NOBODY = "nobody"
@@ -42,9 +44,9 @@ def _leniency(found: Found, by: str, rows: tuple[Leniency, ...]) -> Table:
             {
                 by: [f"{of.group:.60}" for of in rows],
                 "labels": [of.gap.estimate.n for of in rows],
-                "judge gives": [f"{of.verdict_credit:.3f}" for of in rows],
-                "humans give": [f"{of.human_credit:.3f}" for of in rows],
-                "lenient by": [figure(of.gap.estimate) for of in rows],
+                "judge gives": [percent(of.verdict_credit) for of in rows],
+                "reviewers give": [percent(of.human_credit) for of in rows],
+                "lenient by, points": [points(of.gap.estimate) for of in rows],
                 "p (Holm)": ["-" if of.p_holm is None else f"{of.p_holm:.2g}" for of in rows],
             }
         ),
@@ -54,26 +56,34 @@ def _leniency(found: Found, by: str, rows: tuple[Leniency, ...]) -> Table:
     )
 
 
-def show(store: Store, found: Found, leniency: tuple[Table, ...]) -> None:
-    """Draw the second part of the section."""
+def answer(found: Found) -> str:
+    """Return how lenient the judge is."""
+    overall = found.diagnosed.leniency.estimate
+    if overall.value is None:
+        return "not known"
+    way = "lenient" if overall.value >= 0 else "strict"
+    return f"{way} by {100 * abs(overall.value):.1f} points"
+
+
+def show(found: Found, leniency: tuple[Table, ...]) -> None:
+    """Draw what the judge favours, its consistency, and whether old labels still hold."""
     _favours(found, leniency)
     _again(found)
     if found.diagnosed.over_time is not None:
         st.markdown("#### Do the labels still hold?")
         st.text(over_time(found.diagnosed.over_time))
-    _moved(store, found)
 
 
 def _favours(found: Found, leniency: tuple[Table, ...]) -> None:
-    st.markdown("#### Leniency: mean credit of the verdict less that of the humans")
+    st.markdown("#### Leniency: mean credit of the verdicts less that of the labels")
     overall = found.diagnosed.leniency
-    st.text(f"Over all labelled traces {_tested(overall)}; above 0 the judge is lenient.")
+    st.text(f"Over all labelled traces {_tested(overall)} points; above 0 the judge is lenient.")
     for table in leniency:
         table.show()
-    st.markdown("#### What else its verdicts follow, human class held fixed")
+    st.markdown("#### Does it favour long responses or many steps? Traces of the same class")
     slopes = found.diagnosed.slopes.items()
-    st.text("\n".join(f"Credit {SLOPES[name]}: {_tested(of)}." for name, of in slopes))
-    st.caption("A difference from 0 is credit that goes by form and not by what humans saw.")
+    st.text("\n".join(f"{_tested(of)} points of credit {SLOPES[name]}." for name, of in slopes))
+    st.caption("Different from 0: the judge rewards form, reviewers do not.")
 
 
 def _again(found: Found) -> None:
@@ -85,10 +95,10 @@ def _again(found: Found) -> None:
     lines = [
         f"Asked up to {again.most_asked} times, it changes its verdict on {figure(again.changed)} "
         "of the traces.",
-        f"Chance that two verdicts on a trace differ: {figure(again.differ)}.",
+        f"Chance that two verdicts on a trace differ: {percent_figure(again.differ)}.",
     ]
     lines += [
-        f"First {name}: {figure(share)} change."
+        f"First {found.traces.title(name)}: {percent_figure(share)} change."
         for name, share in zip(found.diagnosed.verdict_names, again.per_verdict, strict=False)
         if share.ok
     ]
@@ -101,35 +111,39 @@ def _again(found: Found) -> None:
         )  # fmt: skip
 
 
-def _moved(store: Store, found: Found) -> None:
-    """Draw the drift between two judges, once the store holds another one."""
+def others(found: Found) -> list[str]:
+    """Return the judges that this one can be compared with."""
     here = found.asked.judge_id
-    others = [name for name in found.judges if name != here]
-    if not others or here == SOURCE_JUDGE:
-        return
-    st.markdown("#### Beside another judge, or another version of it")
-    before = st.selectbox("Compare with", [NOBODY, *others], key=OTHER)
+    return [] if here == SOURCE_JUDGE else [name for name in found.judges if name != here]
+
+
+def show_other(store: Store, found: Found) -> None:
+    """Draw the difference between two judges, or two versions of one."""
+    before = st.selectbox(
+        "Compare with", [NOBODY, *others(found)], key=OTHER, format_func=frame.judge_name
+    )
     if before == NOBODY:
         return
     try:
         drift = data.compared(found.asked, before, store)
     except CalibrationError as error:
-        st.text(str(error))
+        st.text(sentence(str(error)))
         return
-    _drift(drift)
+    _drift(drift, found)
 
 
-def _drift(drift: JudgeDrift) -> None:
+def _drift(drift: JudgeDrift, found: Found) -> None:
+    first, second = frame.judge_name(drift.before), frame.judge_name(drift.after)
     st.text(
-        f"On {drift.n:,} traces with a verdict of both they agree on {figure(drift.same)}, alpha "
-        f"{figure(drift.alpha)}.\nMean credit, {drift.after} less {drift.before}: "
-        f"{_tested(drift.credit_change)}."
+        f"On {drift.n:,} traces with a verdict of both they agree on {percent_figure(drift.same)}, "
+        f"alpha {figure(drift.alpha, 2)}.\nMean credit, {second} less {first}: "
+        f"{_tested(drift.credit_change)} points."
     )
     # A judge may be called like a column; a place cannot.
     st.dataframe(
         pd.DataFrame(
             {
-                "verdict": [of.name for of in drift.classes],
+                "verdict": [found.traces.title(of.name) for of in drift.classes],
                 "before": [percent(of.before) for of in drift.classes],
                 "after": [percent(of.after) for of in drift.classes],
                 "only_before": [of.only_before for of in drift.classes],
@@ -140,33 +154,33 @@ def _drift(drift: JudgeDrift) -> None:
         ),
         hide_index=True, alt="How often each of the two gives a verdict",
         column_config={
-            "before": f"{drift.before:.40}",
-            "after": f"{drift.after:.40}",
-            "only_before": f"only {drift.before:.40}",
-            "only_after": f"only {drift.after:.40}",
+            "before": f"{first:.40}",
+            "after": f"{second:.40}",
+            "only_before": f"only {first:.40}",
+            "only_after": f"only {second:.40}",
         },
     )  # fmt: skip
     humans = drift.against_humans
     if humans is None:
-        st.text("Whether the error changed is not known: label traces that both judged.")
+        st.text("It is not known whether its errors changed: label traces that both have judged.")
         return
     st.text(
         "\n".join(
             [
-                f"Against the humans, on {humans.n:,} labelled traces:",
-                f"accuracy of {drift.before} {figure(humans.accuracy_before.estimate)}, of "
-                f"{drift.after} {figure(humans.accuracy_after.estimate)}; change "
-                f"{_tested(humans.accuracy_change)}.",
-                f"Change of leniency {_tested(humans.leniency_change)}; of the distance between "
-                f"the credits {_tested(humans.error_change)}.",
+                f"Compared with the reviewers, on {humans.n:,} labelled traces:",
+                f"accuracy of {first} {percent_figure(humans.accuracy_before.estimate)}, of "
+                f"{second} {percent_figure(humans.accuracy_after.estimate)}; change "
+                f"{_tested(humans.accuracy_change)} points.",
+                f"Change of leniency {_tested(humans.leniency_change)} points; of the distance "
+                f"between the credits {_tested(humans.error_change)} points.",
             ]
         )
     )
-    st.caption("McNemar's test for each verdict, on the same traces. What changed needs labels.")
+    st.caption("p: McNemar's test of each verdict, on the same traces.")
 
 
 def _tested(of: MeanAgainstZero) -> str:
-    return number(of.estimate) + ("" if of.p_value is None else f", p = {of.p_value:.2g}")
+    return points(of.estimate) + ("" if of.p_value is None else f" (p = {of.p_value:.2g})")
 
 
 def _p(value: float | None) -> str:

@@ -1,11 +1,11 @@
-"""Batches that make a judge better known, drawn from the page: an allocation, an escalation."""
+"""Batches that tell more about a judge, drawn from the page: an allocation, an escalation."""
 
 from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
 
-from app import session
+from app import frame, session
 from app.components.tables import JUDGE
 from app.views.judge.data import Found
 from calibration.analyses.agreement.recommendations import Recommendation
@@ -36,7 +36,7 @@ def allocation(store: Store, found: Found, step: Recommendation) -> None:
             "Traces", min_value=1, value=step.n or 100, step=10, key=_key(ALLOCATED, "n")
         )
         wanted.number_input(
-            "Labels a trace", min_value=1, max_value=20, value=2, key=_key(ALLOCATED, "labels")
+            "Labels per trace", min_value=1, max_value=20, value=2, key=_key(ALLOCATED, "labels")
         )
         seed.number_input("Seed of the draw", min_value=0, value=1, key=_key(ALLOCATED, "seed"))
         how.selectbox("Drawn", kinds, format_func=HOW.__getitem__, key=_key(ALLOCATED, "how"))
@@ -52,20 +52,20 @@ def escalation(store: Store, found: Found, step: Recommendation) -> None:
     with st.form(JUDGE.key("escalation"), border=False):
         by, most, audit, seed = st.columns([2, 1, 1, 1], vertical_alignment="bottom")
         by.selectbox(
-            "Doubtful by", step.signals, format_func=WORDS.__getitem__, key=_key(ESCALATED, "by")
+            "Uncertain by", step.signals, format_func=WORDS.__getitem__, key=_key(ESCALATED, "by")
         )
         most.number_input(
             "At most", min_value=1, value=100, step=10, key=_key(ESCALATED, "most"),
-            help="The most doubtful traces go to people, no more than as many",
+            help="The most uncertain traces go to people, at most this many",
         )  # fmt: skip
         audit.number_input(
             "Audit to \u00b1", min_value=0.01, max_value=0.3, value=0.05, step=0.01,
             key=_key(ESCALATED, "audit"),
-            help="To which the error rate of the accepted verdicts shall be known",
+            help="Target half-width for the error rate of the accepted verdicts",
         )  # fmt: skip
         seed.number_input("Seed of the audit", min_value=0, value=1, key=_key(ESCALATED, "seed"))
         st.form_submit_button(
-            "Make this batch", key=_key(ESCALATED, "submit"),
+            "Draw this batch", key=_key(ESCALATED, "submit"),
             on_click=_make, args=(store, found, ESCALATED, partial(_escalated, store, found)),
         )  # fmt: skip
     _outcome_of(ESCALATED)
@@ -114,10 +114,10 @@ def _make(store: Store, found: Found, kind: str, make: Callable[[], Batch]) -> N
         state[_key(kind, "message")] = (str(error), "", "")
         return
     # The new batch has no labels yet: the page stays with the one it is about.
-    state["batch of Judge"] = found.asked.batch_id
+    state[frame.BATCH] = found.asked.batch_id
     lines = text_lines(drawn(drawn_batch(store, batch)))
     after = f"audit --batch {batch.batch_id}" if kind == ESCALATED else ""
-    message = f"{batch.batch_id} is made; reviewers find it on the Label page."
+    message = f"{batch.batch_id} is drawn; reviewers find it on the Label page."
     state[_key(kind, "message")] = (message, "\n".join(lines), after)
 
 
@@ -131,5 +131,5 @@ def _outcome_of(kind: str) -> None:
         if lines:
             st.code(lines, language=None)
         if after:
-            st.text("Once it is labelled, this says how often accepted verdicts are wrong:")
+            st.text("Once it is labelled, this shows how often accepted verdicts are wrong:")
             st.code(session.command(after), language=None, wrap_lines=True)

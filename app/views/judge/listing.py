@@ -6,7 +6,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from app import session
+from app import frame, session
 from app.components import traces
 from app.components.tables import JUDGE
 from app.desk.data import bounded_text
@@ -22,26 +22,30 @@ from calibration.text import one_line
 MOST_ROWS = 1_000
 
 REASON = 200
-REASONS = ("humans say", "judge says")
+REASONS = ("reviewers' reasons", "judge's reasons")
+
+
+def answer(found: Found) -> str:
+    """Return what the list holds."""
+    chosen = JUDGE.active() or differing(found.traces)
+    return f"{traces.counted(chosen)} {chosen.what}"
 
 
 def show(store: Store, found: Found, names: Mapping[str, str]) -> None:
     """Draw the list."""
-    st.subheader("On which traces?", anchor="traces")
     chosen = JUDGE.active() or differing(found.traces)
     if not chosen.trace_ids:
         st.text(f"No trace {chosen.what}. A click on most numbers above lists those behind it.")
         return
-    st.text(f"{traces.counted(chosen)} {chosen.what}, the most costly first:")
+    st.subheader("Largest effect on the rate first", anchor="traces")
     shown = TraceSet(what=chosen.what, trace_ids=chosen.trace_ids[:MOST_ROWS])
     if shown != chosen:
         st.text(f"The first {MOST_ROWS:,} are shown; the CSV holds all.")
     traces.log(JUDGE, store, shown, "labels", "verdicts")
     known = {of.trace_id: of for of in found.traces.labelled}
-    _table(shown, known, names)
+    _table(found, shown, known, names)
     st.caption(
-        "Moves: what the corrected rate would change were the judge right and the humans wrong, "
-        "the credit between them times what the trace stands for."
+        "Effect: the change of the corrected rate if the judge were right and the reviewers wrong."
     )
     st.download_button(
         f"Download these {len(chosen.trace_ids):,} as CSV",
@@ -68,11 +72,12 @@ def _csv(store: Store, found: Found, chosen: TraceSet, who: str | None) -> str:
 
 
 def _table(
+    found: Found,
     chosen: TraceSet,
     known: Mapping[str, ReviewedTrace],
     names: Mapping[str, str],
 ) -> None:
-    rows = [_row(trace_id, known.get(trace_id), names) for trace_id in chosen.trace_ids]
+    rows = [_row(found, trace_id, known.get(trace_id), names) for trace_id in chosen.trace_ids]
     cells = pd.DataFrame(rows)
     # Reasons take the width of a screen: without any there is no column for them.
     hidden = [name for name in REASONS if not cells[name].fillna("").any()]
@@ -82,13 +87,15 @@ def _table(
         selection_mode="single-cell", alt=f"Traces {chosen.what}", placeholder="-",
         column_config={
             "trace": st.column_config.TextColumn(pinned=True),
-            "moves": st.column_config.NumberColumn(format="%.4f"),
+            "effect": st.column_config.NumberColumn("effect, points", format="%.2f"),
             **{name: st.column_config.TextColumn(width="medium") for name in REASONS},
         },
     )  # fmt: skip
 
 
-def _row(trace_id: str, of: ReviewedTrace | None, names: Mapping[str, str]) -> dict[str, object]:
+def _row(
+    found: Found, trace_id: str, of: ReviewedTrace | None, names: Mapping[str, str]
+) -> dict[str, object]:
     differs = of if of is not None and of.differs else None
     classes = [] if of is None else [
         f"{names.get(label.reviewer, label.reviewer)}: {label.rationale}"
@@ -96,12 +103,14 @@ def _row(trace_id: str, of: ReviewedTrace | None, names: Mapping[str, str]) -> d
     ]  # fmt: skip
     return {
         "trace": trace_id,
-        "moves": None if differs is None else differs.moves,
-        "human": None if of is None else csv_exports.human_side(of),
-        "judge": None if of is None else of.verdict,
-        "parts at": None if differs is None else differs.question,
-        "humans say": one_line(" / ".join(classes), most=REASON),
-        "judge says": None if of is None else one_line(of.reason or "", most=REASON),
+        "effect": None if differs is None or differs.moves is None else 100 * differs.moves,
+        "reviewers": None if of is None else " / ".join(map(found.traces.title, of.human)),
+        "judge": None if of is None else found.traces.title(of.verdict or ""),
+        "first difference": None
+        if differs is None or differs.question is None
+        else found.taxonomy.question_name(differs.question),
+        "reviewers' reasons": one_line(" / ".join(classes), most=REASON),
+        "judge's reasons": None if of is None else one_line(of.reason or "", most=REASON),
         "adjudicated": None if of is None else "yes" if of.adjudicated else "",
         "workflow": None if of is None else of.workflow,
         "agent": None if of is None else of.agent,
@@ -109,12 +118,13 @@ def _row(trace_id: str, of: ReviewedTrace | None, names: Mapping[str, str]) -> d
 
 
 def _judge(found: Found, of: ReviewedTrace | None) -> None:
-    """Draw what the judge said of a trace."""
+    """Draw the verdict on a trace."""
+    name = frame.judge_name(found.asked.judge_id)
     with st.container(border=True):
         if of is None:
-            st.text(f"{found.asked.judge_id}: no verdict")
+            st.text(f"{name}: no verdict")
             return
-        st.text(f"{found.asked.judge_id}: {of.verdict}")
+        st.text(f"{name}: {found.traces.title(of.verdict or '')}")
         st.text("Reason: " + bounded_text(of.reason or "none given"))
         traces.quotes((part.step_id, part.quote) for part in of.evidence)
         if of.changed:

@@ -1,12 +1,14 @@
-"""What would make it better? The steps, the batches they ask for, and everything to take away."""
+"""What to do next, the batches that ask for it, and the files to export."""
 
 import json
+import shlex
 from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
 
 from app import session
+from app.components.sections import folded
 from app.components.tables import JUDGE
 from app.views.judge import data, draw
 from app.views.judge.data import Found
@@ -19,23 +21,66 @@ from calibration.store import Store
 Written = Callable[[Store, Found], str]
 
 
+FIRST = 4
+FORMS = {"allocate": "draw", "escalate": "escalate"}
+
+
 def show(store: Store, found: Found) -> None:
-    """Draw the section."""
-    st.subheader("What would make it better?", anchor="steps")
-    for place, step in enumerate(found.steps, 1):
-        with st.container(border=True, key=JUDGE.key(f"step_{place}")):
-            with st.container(horizontal=True, vertical_alignment="center"):
-                st.text(f"{place}. {step.what}")
-                _traces(step, place)
+    """Draw the first steps: what to do with its button, the reason one click below."""
+    st.subheader("Do next", anchor="steps")
+    for place, step in enumerate(found.steps[:FIRST], 1):
+        _step(store, found, step, place)
+    if more := len(found.steps) - FIRST if len(found.steps) > FIRST else 0:
+        folded(
+            JUDGE.key("more"), "More to do", f"{more} step{'s' * (more > 1)}",
+            partial(_others, store, found),
+        )  # fmt: skip
+
+
+def _others(store: Store, found: Found) -> None:
+    for place, step in enumerate(found.steps[FIRST:], FIRST + 1):
+        _step(store, found, step, place)
+
+
+def _step(store: Store, found: Found, step: Recommendation, place: int) -> None:
+    with (
+        st.container(key=JUDGE.key(f"step_{place}")),
+        st.container(horizontal=True, vertical_alignment="center"),
+    ):
+        st.text(f"{place}. {step.what}", width="content")
+        _traces(step, place)
+        if step.kind == "settle":
+            st.page_link("views/adjudicate/page.py", label="Adjudicate")
+        if step.kind in FORMS:
+            st.button(
+                "Open the form", key=JUDGE.key(f"step_form_{place}"), on_click=_open,
+                args=(JUDGE.key(FORMS[step.kind]),),
+            )  # fmt: skip
+        with st.popover(f"Why {place}?", type="tertiary"):
             st.text(step.why)
             if step.kind == "labels" and step.half_width is not None:
                 _how_many(store, found, step.half_width)
-            if step.kind == "allocate":
-                draw.allocation(store, found, step)
-            if step.kind == "escalate":
-                draw.escalation(store, found, step)
             if step.command is not None:
                 st.code(session.command(step.command), language=None, wrap_lines=True)
+
+
+def _open(section: str) -> None:
+    st.session_state[section] = True
+
+
+def forms(store: Store, found: Found) -> None:
+    """Draw the batches that the steps ask for, folded."""
+    for step in found.steps:
+        if step.kind == "allocate":
+            folded(
+                JUDGE.key("draw"), "Draw a batch", "labels where they narrow the interval most",
+                partial(draw.allocation, store, found, step),
+            )  # fmt: skip
+        if step.kind == "escalate":
+            folded(
+                JUDGE.key("escalate"), "Send uncertain verdicts to people", "with an audit",
+                partial(draw.escalation, store, found, step),
+            )  # fmt: skip
 
 
 def _traces(step: Recommendation, place: int) -> None:
@@ -50,28 +95,28 @@ def _traces(step: Recommendation, place: int) -> None:
 
 def _how_many(store: Store, found: Found, half_width: float) -> None:
     """Say what another half-width takes."""
-    wanted = st.number_input(
-        "Half-width", min_value=0.005, max_value=0.2, value=half_width, step=0.005, format="%.3f",
-        key=JUDGE.key("half_width"), width=200,
+    points = st.number_input(
+        "Half-width, points", min_value=0.5, max_value=20.0, value=100 * half_width, step=0.5,
+        format="%.1f", key=JUDGE.key("half_width"), width=200,
     )  # fmt: skip
-    if wanted == half_width:
+    wanted = points / 100
+    if points == 100 * half_width:
         return
     plan = data.planned(found.asked, float(wanted), store)
     if plan is None or plan.needed is None:
-        st.text("Nothing tells how many labels that takes.")
+        st.text("It is not known how many labels that takes.")
         return
     lines = [
-        f"{'no number of labels gives it' if n is None else f'{n:,} labelled traces'} {how}"
+        f"{'no number of labels is enough' if n is None else f'{n:,} labelled traces'} {how}"
         for n, how in ((plan.needed.with_judge, "with the judge"),
                        (plan.needed.without_judge, "without it"))
     ]  # fmt: skip
     have = found.result.calibration.n_labels
-    st.text(f"\u00b1{wanted:g}: {'; '.join(lines)}. There are {have:,}.")
+    st.text(f"\u00b1{points:g} points: {'; '.join(lines)}. There are {have:,}.")
 
 
 def export(store: Store, found: Found) -> None:
-    """Draw the buttons to take the result away."""
-    st.markdown("#### Take it away")
+    """Draw the files to export, and where the result comes from."""
     reviewer = session.chosen_reviewer(store)
     who = None if reviewer is None else reviewer.reviewer_id
     files: dict[str, tuple[str, str, Written]] = {
@@ -86,10 +131,19 @@ def export(store: Store, found: Found) -> None:
                 mime=mime, on_click="ignore", key=JUDGE.key(name),
             )  # fmt: skip
     st.caption(
-        "The JSON is that of `asr calibrate --json`. Calibrated labels say of every production "
-        "trace what its verdict probably means, to look and to sample by: their mean is not the "
-        "rate."
+        "The JSON is that of `asr calibrate --json`. Calibrated labels give the probable class of "
+        "every production trace, to choose traces by: their mean is not the rate."
     )
+    result, asked = found.result, found.asked
+    st.text(
+        f"Judge {asked.judge_id}, batch {asked.batch_id}, {result.calibration.n_labels:,} labels, "
+        f"{asked.design} design, seed {result.seed}, fingerprint {result.fingerprint[:16]}. "
+        "On the command line:"
+    )
+    st.code(
+        session.command(f"calibrate --judge {shlex.quote(asked.judge_id)}"), language=None,
+        wrap_lines=True,
+    )  # fmt: skip
 
 
 def as_json(_: Store, found: Found) -> str:

@@ -1,65 +1,77 @@
-"""Can I use this judge? The verdict, the rate corrected and not, and what the judge is worth."""
+"""Can I use this judge? The verdict with four figures, the width, and alternative estimates."""
 
 from collections.abc import Mapping, Sequence
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app.components.charts import figure, interval_chart
-from app.components.document import table
+from app.components.charts import interval_chart, limits_in_percent, steps_chart
+from app.components.document import cells_of, table
+from app.components.sections import as_table, verdict
+from app.components.tables import JUDGE
 from app.views.judge.data import Found
 from calibration.analyses.judge.calibration import JudgeCalibration, audited
 from calibration.judge_calibration.samples import HEADLINE, Notice
-from calibration.reporting.sections import judge
+from calibration.reporting.document import percent, percent_figure
 from calibration.reporting.sections import judge as words
-from calibration.statistics.estimate import OK, Estimate
+from calibration.statistics.estimate import OK
+from calibration.text import sentence
 
 RAW = "judge_raw"
 
 NAMES = {
-    RAW: "judge-raw, every verdict taken as true",
-    "human_only": "human-only, the labels alone",
+    RAW: "uncorrected judge, every verdict taken as true",
+    "human_only": "human labels alone",
 }
 
 
-def show(found: Found, names: Mapping[str, str]) -> None:
-    """Draw the section."""
+def show(found: Found) -> None:
+    """Draw the verdict and the figures."""
     result = found.result
-    st.subheader("Can I use this judge?", anchor="use")
-    with st.container(key="judge_verdict"):
-        st.text(judge.in_a_sentence(result))
-    st.text(judge.for_the_rate(result))
     alpha = found.diagnosed.ceiling["krippendorff_alpha"]
-    st.text(judge.for_single_traces(result, alpha))
-    st.text(judge.ELSEWHERE)
+    verdict(
+        JUDGE.key("verdict"), words.in_a_sentence(result), words.for_the_rate(result),
+        words.for_single_traces(result, alpha),
+    )  # fmt: skip
     _figures(found)
-    _about(result)
-    _rates(result)
-    _derivation(result, names)
-    _reservations(result)
 
 
 def _figures(found: Found) -> None:
     result = found.result
     calibration = result.calibration
     head, raw = calibration.headline_estimate, calibration.estimates[RAW].net
-    rate, as_it_is, worth, basis = st.columns(4)
+    rate, uncorrected, worth, basis = st.columns(4)
     if head is None:
-        metric(rate, "Corrected rate", "refused", "see why below")
+        metric(rate, "Corrected rate", "refused", "see Alternative estimates")
     else:
-        metric(rate, "Corrected rate", figure(head.net).split(" [")[0], limits(head.net))
-    metric(as_it_is, "Judge as it is", figure(raw), "no interval of its own error")
+        metric(rate, "Corrected rate", percent(head.net.value), limits_in_percent(head.net))
+    metric(uncorrected, "Uncorrected judge", percent(raw.value), "no interval of its errors")
     gain = calibration.gain
     if gain is None or gain.value is None:
-        metric(worth, "A label with the judge is worth", "not known", "more labels will tell")
+        metric(worth, "The judge saves", "not known", "more labels will tell")
     else:
-        low, high = gain.interval or (gain.value, gain.value)
-        about = f"labels without; {100 * gain.confidence_level:g} %: {low:.2f} to {high:.2f}"
-        metric(worth, "A label with the judge is worth", f"{gain.value:.2f}", about)
+        saved = words.saved_share(gain)
+        value = percent(saved.value) if gain.value > 1 else "nothing"
+        metric(worth, "The judge saves, of labelling", value, limits_in_percent(saved))
     metric(
         basis, "Labelled traces", f"{calibration.n_labels:,}",
         f"of {calibration.n_production:,} {'in production' if found.is_sample else 'chosen ones'}",
     )  # fmt: skip
+
+
+def picture(found: Found) -> None:
+    """Draw what the width of the interval is made of."""
+    steps = words.width_steps(found.result.calibration)
+    width = words.width_table(found.result.calibration)
+    if not steps or width is None:
+        return
+    steps_chart(
+        [(words.WIDTH[of.source][0], of.start, of.end) for of in steps],
+        title="Where the width of the interval comes from",
+    )
+    as_table(cells_of(width), alt=width.title)
+    with st.container(key="report_small_width"):
+        st.text("\n".join(width.notes))
 
 
 def metric(column: DeltaGenerator, label: str, value: str, about: str) -> None:
@@ -67,11 +79,22 @@ def metric(column: DeltaGenerator, label: str, value: str, about: str) -> None:
     column.metric(label, value, about, delta_color="off", delta_arrow="off", border=True)
 
 
-def limits(of: Estimate) -> str:
-    """Return the interval of an estimate in words."""
-    if of.interval is None:
-        return "no interval"
-    return f"{100 * of.confidence_level:g} %: {of.interval[0]:.3f} to {of.interval[1]:.3f}"
+def answer(found: Found) -> str:
+    """Return the rates that are not the headline."""
+    estimates = found.result.calibration.estimates
+    return (
+        f"labels alone {percent(estimates['human_only'].net.value)}, "
+        f"judge alone {percent(estimates[RAW].net.value)}"
+    )
+
+
+def details(found: Found, names: Mapping[str, str]) -> None:
+    """Draw every estimate, and what else to know of the number."""
+    _about(found.result)
+    _rates(found.result)
+    _reviewers(found.result, names)
+    st.text(words.ELSEWHERE)
+    _reservations(found.result)
 
 
 def _about(result: JudgeCalibration) -> None:
@@ -86,7 +109,7 @@ def _about(result: JudgeCalibration) -> None:
         lines.insert(0, f"{100 * net.confidence_level:g} %, {net.method}{status}.")
     off = words.as_it_is(calibration)
     if off is not None:
-        lines.append(f"{off[0].upper()}{off[1:]}.")
+        lines.append(sentence(off))
     st.text("\n".join(lines))
 
 
@@ -102,18 +125,25 @@ def _rates(result: JudgeCalibration) -> None:
         for name in order
         if calibration.estimates[name].net.ok or name not in refused
     ]
-    interval_chart(rows, title="Agent success rate, net of cost", hollow=[NAMES[RAW]], figures=True)
+    interval_chart(
+        rows,
+        title="Agent success rate, net of cost",
+        percents=True,
+        hollow=[NAMES[RAW]],
+        figures=True,
+    )
     refusals = _refused(calibration.refusals, HEADLINE[result.design])
     if refusals:
         st.text("\n".join(refusals))
     st.caption(
-        "Judge-raw has no interval: what would be drawn is the sampling of traces, and not the "
+        "The uncorrected rate has no interval: one would show the sampling of traces and not the "
         "errors of the judge."
         + (
             ""
             if calibration.headline_estimate is None
             else " The estimators below the corrected one are checks with assumptions of their own."
-            f" Gross of cost the corrected rate is {figure(calibration.headline_estimate.gross)}."
+            " Before the cost penalty the corrected rate is "
+            f"{percent_figure(calibration.headline_estimate.gross)}."
         )
     )
 
@@ -133,18 +163,13 @@ def _refused(notices: Sequence[Notice], headline: str) -> list[str]:
     ]
 
 
-def _derivation(result: JudgeCalibration, names: Mapping[str, str]) -> None:
-    """Draw what the width of the interval is made of, and how far reviewers differ."""
-    width = words.width_table(result.calibration)
+def _reviewers(result: JudgeCalibration, names: Mapping[str, str]) -> None:
+    """Draw how far reviewers differ from the final labels."""
     effects = words.reviewer_effects({
         names.get(who, who): one for who, one in result.reviewers.items()
     })  # fmt: skip
-    if width is not None:
-        with st.expander(width.title):
-            table(width, "width")
     if effects is not None:
-        with st.expander(effects.title):
-            table(effects, "reviewers")
+        table(effects, "reviewers")
 
 
 def _reservations(result: JudgeCalibration) -> None:
@@ -160,6 +185,6 @@ def _reservations(result: JudgeCalibration) -> None:
         lines.append(words.corrected_by(corrected, corrected.correction))
     lines += words.notices("refused", calibration.refusals)
     lines += words.notices("warning", calibration.warnings)
-    with st.expander(f"What else to know of this number ({len(lines)})"):
-        for line in lines:
-            st.text(line.strip())
+    st.markdown(f"#### Notes on this number ({len(lines)})")
+    for line in lines:
+        st.text(line.strip())

@@ -1,9 +1,9 @@
-"""For what? The corrected share of each class, and the rate by agent, workflow, model or week."""
+"""The corrected share of each class, and the rate by agent, workflow, model or week."""
 
 import pandas as pd
 import streamlit as st
 
-from app.components.charts import figure, interval_chart
+from app.components.charts import interval_chart, points
 from app.components.tables import JUDGE, Table
 from app.views.judge import data
 from app.views.judge.data import Found
@@ -11,10 +11,11 @@ from calibration.analyses.agreement.traces import TraceSet
 from calibration.analyses.evidence.data import BY
 from calibration.analyses.judge.diagnostics import in_group
 from calibration.analyses.judge.groups import GroupPair, GroupRates
-from calibration.reporting.document import notes, percent
+from calibration.reporting.document import notes, percent, percent_figure
 from calibration.reporting.sections.judge import BORROWED, adjusted_p, errs_alike
 from calibration.statistics.estimate import Estimate
 from calibration.store import Store
+from calibration.text import sentence
 
 GROUPING = JUDGE.key("by")
 
@@ -55,9 +56,9 @@ def table(found: Found, groups: GroupRates) -> Table:
                 "from": [FROM[of.net.kind] for of in rows],
                 "labels": [of.net.n_labels for of in rows],
                 "judged": [of.net.n_production for of in rows],
-                "net of cost": [figure(of.net.estimate) for of in rows],
-                "gross": [figure(of.gross.estimate) for of in rows],
-                "judge lenient by": [figure(of.leniency.estimate) for of in rows],
+                "net of cost": [percent_figure(of.net.estimate) for of in rows],
+                "before cost penalty": [percent_figure(of.gross.estimate) for of in rows],
+                "judge lenient by, points": [points(of.leniency.estimate) for of in rows],
             }
         ),
         behind=behind,
@@ -66,27 +67,33 @@ def table(found: Found, groups: GroupRates) -> Table:
     )
 
 
-def show(found: Found, groups: GroupRates | None, rates: Table | None) -> None:
-    """Draw the section."""
-    st.subheader("For what?", anchor="what")
-    _classes(found)
-    if groups is not None and rates is not None:
-        _groups(groups, rates)
+def classes_answer(found: Found) -> str:
+    """Return the share of the largest class."""
+    calibration = found.result.calibration
+    shares = calibration.class_shares.get(calibration.headline or "")
+    known = [] if shares is None else [
+        (share.value, name)
+        for name, share in zip(found.result.classes, shares, strict=True) if share.value is not None
+    ]  # fmt: skip
+    if not known:
+        return "not known while the corrected rate is refused"
+    most, name = max(known)
+    return f"{found.taxonomy.titles[name]} {percent(most)}"
 
 
-def _groups(groups: GroupRates, rates: Table) -> None:
-    st.markdown("#### The rate of parts of production")
+def show_groups(groups: GroupRates, rates: Table) -> None:
+    """Draw the rate of each group of one kind, and their differences."""
     st.segmented_control("By", BY, key=GROUPING, default=groups.by, required=True)
     # Why the others have none stands below the table.
     known = [of for of in groups.groups if of.net.estimate.ok]
     rows = [(_short(of.name), of.net.estimate) for of in known]
     kinds = {of.net.kind for of in known}
     interval_chart(
-        rows, title=f"Agent success rate by {groups.by}, net of cost",
+        rows, title=f"Agent success rate by {groups.by}, net of cost", percents=True,
         hollow=[_short(of.name) for of in known if of.net.kind != "direct"], figures=True,
     )  # fmt: skip
     alike = errs_alike(groups.rates)
-    st.text(f"{alike[0].upper()}{alike[1:]}.")
+    st.text(sentence(alike))
     if "pooled" in kinds:
         st.text(f"Hollow: {BORROWED}.")
     if "synthetic" in kinds:
@@ -99,17 +106,21 @@ def _groups(groups: GroupRates, rates: Table) -> None:
         _differences(groups)
 
 
-def _classes(found: Found) -> None:
+def show_classes(found: Found) -> None:
+    """Draw the corrected share of each class."""
     calibration = found.result.calibration
     shares = calibration.class_shares.get(calibration.headline or "")
     if shares is None:
         st.text(
-            "The share of no class can be given, for the corrected rate is refused. What can be "
-            "known of the judge stands below: how many of a class it finds, and where it errs."
+            "Without a corrected rate there are no corrected shares. How far off the judge is, and "
+            "where its errors start, is known: see below."
         )
         return
-    named = list(zip(found.result.classes, shares, strict=True))
-    interval_chart(named, title="Share of production traces, corrected", figures=True)
+    titles = (found.taxonomy.titles[name] for name in found.result.classes)
+    named = list(zip(titles, shares, strict=True))
+    interval_chart(
+        named, title="Share of production traces, corrected", figures=True, percents=True
+    )
     _explained(named)
 
 
@@ -124,11 +135,11 @@ def _differences(groups: GroupRates) -> None:
         pd.DataFrame(
             {
                 "difference": [_both(of) for of in pairs],
-                "net of cost": [figure(of.net.difference) for of in pairs],
+                "points, net of cost": [points(of.net.difference) for of in pairs],
                 "adjusted p": [adjusted_p(of.net) for of in pairs],
                 "may gate": ["yes" if of.net.may_gate else "cannot gate" for of in pairs],
                 **(flips if any(of.net.kind == "synthetic" for of in pairs) else {}),
-                "judge more lenient by": [figure(of.leniency_difference) for of in pairs],
+                "judge lenient by, points": [points(of.leniency_difference) for of in pairs],
             }
         ),
         hide_index=True, alt=f"Differences between every two by {groups.by}",
@@ -139,9 +150,8 @@ def _differences(groups: GroupRates) -> None:
         text += " Both sides are rated by their own labels alone."
     if any(of.net.kind == "synthetic" for of in pairs):
         text += (
-            " Wrong sign: chance of it if the judge errs alike in both. Turns at: share of one "
-            "side's traces that the judge would have to pass beyond what it would pass of the "
-            "other's, for the ranking to turn around."
+            " Wrong sign: its probability if the judge errs alike in both. Turns at: the order "
+            "changes if the judge wrongly passes this much more of one side's traces."
         )
     st.caption(text)
 

@@ -3,17 +3,16 @@
 import pandas as pd
 import streamlit as st
 
-from app.components.charts import figure
 from app.views.certificate import data
 from calibration.analyses.reviewers.drift import Checks, ReviewerChecks
 from calibration.analyses.reviewers.examinations import exams_under_this_tree
-from calibration.reporting.document import notes
+from calibration.reporting.document import notes, percent_figure
 from calibration.statistics.estimate import Estimate
 from calibration.store import Store
 
 NO_PART = (
-    "no label that agreement is about: on traces planned for two reviewers, given blind; let them "
-    "label some"
+    "no blind label on a trace that two reviewers share; let them label some of a batch with an "
+    "overlap"
 )
 
 
@@ -36,7 +35,7 @@ def _about_agreement(found: tuple[ReviewerChecks, ...], beside: dict[str, Estima
         "Agrees with others: on each trace shared with others, the share of them who gave the same "
         "class; n is the shared traces of all production batches"
         + (f", 95 % intervals: {method}" if method else "")
-        + ". Who differs may be right: only settled traces tell."
+        + ". Different is not wrong: check adjudicated traces."
     )
     st.page_link("views/agreement/page.py", label="Agreement, batch by batch")
 
@@ -50,7 +49,7 @@ def _certificates(store: Store, found: tuple[ReviewerChecks, ...]) -> list[str]:
         held = newest.get(of.reviewer_id)
         words = "none"
         if held is not None and held.taxonomy_version != tree:
-            words = "of another tree"
+            words = "of an older taxonomy"
         elif held is not None:
             words = f"{'until' if held.expires_at > now else 'ended'} {held.expires_at:%d %b %Y}"
         if any(e.status is None for e in exams_under_this_tree(store, of.reviewer_id)):
@@ -100,16 +99,18 @@ def _table(
 def _agrees(beside: Estimate | None) -> str:
     if beside is None or not beside.ok:
         return "not estimable"
-    return f"{figure(beside, 2)}, n = {beside.n:,}"
+    return f"{percent_figure(beside)}, n = {beside.n:,}"
 
 
 def _hits(checks: Checks) -> str:
     drift = checks.drift
-    return f"{figure(drift.overall, 2)}, {drift.n_hits}/{drift.n}" if drift.n else "no check yet"
+    return (
+        f"{percent_figure(drift.overall)}, {drift.n_hits}/{drift.n}" if drift.n else "no check yet"
+    )
 
 
 def _drift(checks: Checks) -> str:
-    """Say in a word or two how a kind of checks stands."""
+    """Return in a word or two what a kind of checks shows."""
     drift = checks.drift
     if drift.marked_at is not None:
         return f"marked at {drift.marked_at}"

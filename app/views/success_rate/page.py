@@ -1,5 +1,7 @@
-"""Agent success rate: the number, how far to trust it, what moved, and whose work is next."""
+"""Agent success rate: the number, what to do with it, the weeks, and how it was made."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import partial
 
@@ -7,20 +9,23 @@ import streamlit as st
 
 from app import frame, session
 from app.components import document
-from app.components.charts import figure
+from app.components.charts import interval_chart, limits_in_percent, points
+from app.components.file_import import label_file, told
+from app.components.sections import folded, verdict
 from app.components.tables import ASR
 from app.views.success_rate import data, work
 from app.views.success_rate.data import Asked, Found
 from calibration.analyses.evidence.from_store import TOGETHER
 from calibration.analyses.success_rate.from_store import ReportChoices
 from calibration.errors import CalibrationError
-from calibration.reporting.document import Section
+from calibration.reporting.document import Block, Section, Trend, percent
+from calibration.reporting.sections.success_rate import QUEUE, WEEKS, money
 from calibration.store import Store
+from calibration.text import sentence
 
 TITLE = "Agent success rate"
 WEEK, MONTH, ALL, DAYS = "Last week", "Last 4 weeks", "All", "From - to"
 EVERY = "All workflows"
-WORK = "Work lists"
 
 FILES = (("HTML", "html", "text/html"), ("Markdown", "md", "text/markdown"),
          ("JSON", "json", "application/json"))  # fmt: skip
@@ -29,11 +34,11 @@ FILES = (("HTML", "html", "text/html"), ("Markdown", "md", "text/markdown"),
 def _window(choices: ReportChoices) -> tuple[str | None, str | None]:
     """Let the window be chosen; return its first and last day or week."""
     if choices.first is None or choices.last is None:
-        st.text("No trace says when it was started, so there are no weeks to choose from.")
+        st.text("The traces have no start times, so there are no weeks to choose from.")
         return None, None
     kind = st.segmented_control(
         "Window (by start, UTC)", [ALL, MONTH, WEEK, DAYS], key=ASR.key("window"), default=ALL,
-        required=True,
+        required=True, bind="query-params",
     )  # fmt: skip
     if kind in (MONTH, WEEK):
         return choices.last_weeks(4 if kind == MONTH else 1) or (None, None)
@@ -44,21 +49,26 @@ def _window(choices: ReportChoices) -> tuple[str | None, str | None]:
 
 def _days(first: date, last: date) -> tuple[str | None, str | None]:
     left, right = st.columns(2)
-    since = left.date_input("From", first, key=ASR.key("from"))
-    until = right.date_input("To", last, key=ASR.key("to"))
+    since = left.date_input("From", first, key=ASR.key("from"), bind="query-params")
+    until = right.date_input("To", last, key=ASR.key("to"), bind="query-params")
     return since.isoformat(), until.isoformat()
 
 
 def _choose(store: Store, batch_id: str) -> Asked:
     state = (*store.result_state(), store.taxonomy().fingerprint)
     choices = data.choices((str(store.path), batch_id, *state), batch_id, store)
-    judge_id = frame.choose_judge(store, ASR.key("judge"))
+    judge_id = frame.choose_judge(store)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     with left:
         since, until = _window(choices)
     workflow = EVERY
     if len(choices.workflows) > 1:
-        workflow = right.selectbox("Workflow", [EVERY, *choices.workflows], key=ASR.key("workflow"))
+        workflow = right.selectbox(
+            "Workflow",
+            [EVERY, *choices.workflows],
+            key=ASR.key("workflow"),
+            bind="query-params",
+        )
     return Asked(
         path=str(store.path),
         batch_id=batch_id,
@@ -71,70 +81,100 @@ def _choose(store: Store, batch_id: str) -> Asked:
     )
 
 
-def _no_labels(batch_id: str) -> None:
-    _nothing(f"batch {batch_id!r} has no labels yet; label it on the Label page")
-    st.text("Or bring in labels that were made elsewhere (trace_id, reviewer, outcome):")
-    st.code(session.command("labels import FILE"), language=None, wrap_lines=True)
+def _no_labels(store: Store, batch_id: str) -> None:
+    _nothing(f"batch {batch_id!r} has no labels yet")
+    if session.is_admin(store):
+        label_file(store, batch_id)
+    else:
+        st.text("Labels that were made elsewhere can be imported here by an admin.")
 
 
 def _nothing(reason: str) -> None:
     """Say why there is no rate, and where the next step is taken."""
     st.subheader("No rate yet", anchor=False)
-    st.text(f"{reason[0].upper()}{reason[1:]}.")
-    with st.container(horizontal=True):
-        st.page_link("views/label.py", label="Go to the Label page")
-        st.page_link("views/overview.py", label="Go to the Overview, to draw a batch")
+    st.text(sentence(reason))
+    st.page_link("views/start.py", label="Start labelling", query_params={"step": "label"})
 
 
 def _headline(found: Found) -> None:
     report, head = found.made.report, found.document.headline
     if head is None:
         return
-    with st.container(key=ASR.key("sentence")):
-        st.text(head.sentence)
-    number, about = st.columns([2, 3], vertical_alignment="center")
-    half = (
-        f"{head.half_width}, n = {report.asr.n:,}" if head.half_width else f"n = {report.asr.n:,}"
-    )
+    kind = sentence(report.kind)
+    verdict(ASR.key("verdict"), head.sentence, f"{kind} {report.target}")
+    number, *others = st.columns(4)
+    half = report.asr.half_width
     number.metric(
-        f"{TITLE}, {report.kind}", figure(report.asr), half, delta_color="off", delta_arrow="off",
-        border=True,
+        TITLE, percent(report.asr.value),
+        f"n = {report.asr.n:,}" if half is None
+        else f"\u00b1 {100 * half:.1f} points, n = {report.asr.n:,}",
+        delta_color="off", delta_arrow="off", border=True, height="stretch",
     )  # fmt: skip
-    with about:
-        st.text(report.target)
-        st.text(f"{head.how}. {report.origin.sampling}.")
-    with st.container(horizontal=True, key=ASR.key("beside")):
-        for name, value in head.beside:
-            main, bracket, limits = value.removesuffix(" +").partition(" [")
-            st.metric(
-                name, main, (bracket.strip() + limits or "no interval")
-                + (", see below" if value.endswith("+") else ""),
-                delta_color="off", delta_arrow="off", border=True, height="stretch",
-            )  # fmt: skip
-
-
-def _judge(store: Store, found: Found) -> None:
-    judge_id = found.asked.judge_id
-    if judge_id is None:
-        st.text(
-            "No judge has given a verdict: the rate rests on the labels alone. With verdicts on "
-            "all traces it is corrected for judge error, and its interval gets shorter:"
+    for column, (name, value, about) in zip(others, _beside(found), strict=False):
+        column.metric(
+            name, value, about, delta_color="off", delta_arrow="off", border=True, height="stretch"
         )
-        st.code(session.command("verdicts FILE --judge NAME"), language=None, wrap_lines=True)
-        return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.text(f"How far judge {judge_id} is off, and what would mend it:")
-        st.page_link("views/judge/page.py", label="Judge against humans")
 
 
-def _files(store: Store, found: Found) -> None:
+def _beside(found: Found) -> Iterator[tuple[str, str, str]]:
+    """Yield at most three further figures; a change that may be none is not a number."""
+    report = found.made.report
+    if report.change is not None:
+        moved = report.change.asr.estimate
+        clear = moved.interval is not None and not moved.interval[0] <= 0 <= moved.interval[1]
+        about = f"{points(moved)}, n = {moved.n:,}"
+        value = points(moved).split(" [")[0] + " points" if clear else "not clear"
+        yield f"Change, {report.change.later}", value, about if moved.ok else "too few labels"
+    yield "Pass rate", percent(report.pass_rate.value), limits_in_percent(report.pass_rate)
+    cost = report.cost.per_success
+    if cost.value is not None:
+        main, _, limits = money(cost).partition(" [")
+        limits = limits.removesuffix("]").replace(", ", " to ")
+        yield "Cost of a completed run", main, f"95 %: {limits}" if limits else "no interval"
+
+
+def _next(store: Store, found: Found) -> None:
+    """Draw what to do with the number."""
+    st.subheader("Do next", anchor="steps")
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.text("This report as a file:")
+        st.text("Save this report:")
         for name, kind, mime in FILES:
             st.download_button(
                 name, data=partial(_written, store, found, session.reviewer_id(store), kind),
                 file_name=f"asr-report.{kind}", mime=mime, on_click="ignore", key=ASR.key(kind),
             )  # fmt: skip
+    judge_id = found.asked.judge_id
+    if judge_id is None:
+        st.text(
+            "No judge has given a verdict: the rate is that of the labels alone. Import verdicts "
+            "on all traces, and the rate is corrected for judge error, with a shorter interval."
+        )
+        st.page_link("views/judge/page.py", label="Import verdicts")
+    else:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.text(f"See how far {frame.judge_name(judge_id)} is off, and how to improve it:")
+            st.page_link("views/judge/page.py", label="Judge")
+    waiting = sum(item.n for item in found.made.report.work_lists)
+    if waiting:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.text(f"Review the {waiting:,} labelled runs that somebody has to look at:")
+            st.button("Open the review queue", key=ASR.key("open"), on_click=_open_queue)
+
+
+def _open_queue() -> None:
+    st.session_state[ASR.listing] = True
+
+
+def _picture(found: Found) -> None:
+    """Draw the weeks, or the classes where no run says when it was started."""
+    for section in found.document.sections:
+        for block in section.blocks:
+            if isinstance(block, Trend):
+                document.trend(block, ASR.key("weeks_table"))
+                return
+    st.caption("Share of the runs by outcome")
+    outcomes = [(c.title, c.share) for c in found.made.report.classes]
+    interval_chart(outcomes, title="share of the runs", figures=True, percents=True)
 
 
 def _written(store: Store, found: Found, who: str | None, kind: str) -> str:
@@ -146,20 +186,43 @@ def _written(store: Store, found: Found, who: str | None, kind: str) -> str:
 
 
 @st.fragment
+def _sections(store: Store, found: Found) -> None:
+    """Draw the sections: a fragment, so that opening one draws nothing else again."""
+    for number, section in enumerate(found.document.sections):
+        if section.title == QUEUE:
+            folded(
+                ASR.listing, section.title, section.answer, partial(_work, store, found, section)
+            )
+            continue
+        if section.title == WEEKS:
+            section = replace(section, blocks=_without_trend(section.blocks))
+        document.section(section, key=ASR.key(f"s{number}"))
+    folded(ASR.key("command"), "On the command line", "", partial(_command, found))
+
+
+def _without_trend(blocks: Sequence[Block]) -> tuple[Block, ...]:
+    """Leave out what is the picture of the page."""
+    return tuple(block for block in blocks if not isinstance(block, Trend))
+
+
 def _work(store: Store, found: Found, section: Section) -> None:
-    """Draw the work lists: a fragment, so that opening a trace draws nothing else again."""
-    st.subheader(section.title, anchor="traces")
     document.blocks(section.blocks[:1], key="work")
     work.show(store, found, session.reviewer_names(store))
 
 
+def _command(found: Found) -> None:
+    st.text("The same report, with --html FILE, --markdown or --json:")
+    st.code(session.command(found.asked.words), language=None, wrap_lines=True)
+
+
 def _page() -> None:
     store = session.require_store()
-    batch_id = frame.results_batch(store, TITLE, together=True)
+    told()
+    batch_id = frame.results_batch(store, TITLE, together=True, samples=True)
     if batch_id is None:
         return
     if all(store.label_frame(name).empty for name in batch_id.split(TOGETHER)):
-        _no_labels(batch_id)
+        _no_labels(store, batch_id)
         return
     try:
         found = data.reported(_choose(store, batch_id), store)
@@ -167,16 +230,12 @@ def _page() -> None:
         _nothing(str(error))
         return
     _headline(found)
-    _files(store, found)
-    for number, section in enumerate(found.document.sections):
-        if section.title == WORK:
-            _work(store, found, section)
-        else:
-            document.section(section, anchor=f"s{number}")
-        if number == 0:
-            _judge(store, found)
-    st.text("The same on the command line, with --html FILE, --markdown or --json:")
-    st.code(session.command(found.asked.words), language=None, wrap_lines=True)
+    for warning in found.made.report.warnings:
+        with st.container(key=f"report_warning_{abs(hash(warning))}"):
+            st.text(warning)
+    _next(store, found)
+    _picture(found)
+    _sections(store, found)
 
 
 with st.container(key="page"):

@@ -26,17 +26,18 @@ CLASS = ASR.key("class")
 
 
 def show(store: Store, found: Found, names: Mapping[str, str]) -> None:
-    """Draw the lists."""
+    """Draw the queue."""
     work = found.made.work
     follow_up = found.made.loaded.taxonomy.follow_up
+    titles = found.made.loaded.taxonomy.titles
     listed = [outcome for outcome in follow_up if work[outcome]]
     if not listed:
-        st.text("No settled label is of a class that somebody has to look at.")
+        st.text("No final label is of a class that somebody has to look at.")
         return
     outcome = str(
         st.segmented_control(
-            "Work list", listed, key=CLASS, default=listed[0], required=True,
-            format_func=lambda name: f"{name} ({len(work[name]):,})",
+            "Review queue", listed, key=CLASS, default=listed[0], required=True,
+            format_func=lambda name: f"{titles[name]} ({len(work[name]):,})",
         )
     )  # fmt: skip
     if outcome not in listed:
@@ -44,7 +45,7 @@ def show(store: Store, found: Found, names: Mapping[str, str]) -> None:
     items = work[outcome]
     fingerprint = found.made.report.origin.fingerprint
     ASR.settle([], {}, f"{fingerprint} {outcome}")
-    what = f"labelled {outcome}, for {follow_up[outcome]}"
+    what = f"labelled {titles[outcome]}, for {follow_up[outcome]}"
     chosen = TraceSet(what=what, trace_ids=tuple(item.trace_id for item in items[:MOST_ROWS]))
     traces.log(ASR, store, chosen, "labels")
     more = "" if len(items) <= MOST_ROWS else f"; the first {MOST_ROWS:,} are shown"
@@ -84,7 +85,7 @@ def _table(items: tuple[WorkItem, ...], what: str) -> None:
 
 
 def _csv(store: Store, found: Found, outcome: str, who: str | None) -> str:
-    """Return a work list as CSV, after writing down who takes it."""
+    """Return a part of the queue as CSV, after writing down who takes it."""
     if who is not None:
         ids = [item.trace_id for item in found.made.work[outcome]]
         store.record_exposure(who, ids, "labels")

@@ -13,9 +13,10 @@ from calibration.agreement.study import Options, Study, study
 from calibration.errors import InputError
 from calibration.tables.labels import Source
 from calibration.tables.rows import Row, any_rows, cell_text, place_of
-from calibration.tables.vocabulary import in_order
+from calibration.tables.vocabulary import check_classes, in_order
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
+MOST_RATERS = 200  # 19,900 pairs
 LONG = ("item", "rater", "label")
 BY_VALUE = ("krippendorff_interval", "krippendorff_ratio")
 NAMES = (*WEIGHTS, "krippendorff_nominal", ORDINAL, *BY_VALUE)
@@ -133,8 +134,16 @@ def _wide_cells(path: str, rows: Iterable[tuple[int, Row]], columns: list[str]) 
 def _coded(path: str, cells: list[_Cell], classes: list[str] | None) -> Ratings:
     items = {name: k for k, name in enumerate(dict.fromkeys(cell.item for cell in cells))}
     raters = {name: k for k, name in enumerate(dict.fromkeys(cell.rater for cell in cells))}
+    if len(raters) > MOST_RATERS:
+        raise InputError(
+            f"{path}: {len(raters):,} raters; at most {MOST_RATERS} are compared with each other. "
+            "For the agreement of a crowd, write rows of item, rater, label, and number the "
+            "ratings of an item 1, 2, 3 as its raters"
+        )
     if classes is None:
-        classes = in_order({cell.label for cell in cells if cell.label})
+        found = {cell.label for cell in cells if cell.label}
+        check_classes(path, found, "name all classes with --classes")
+        classes = in_order(found)
     if len(set(classes)) != len(classes) or "" in classes:
         raise InputError(f"classes must be named, each once, got {', '.join(classes)!r:.200}")
     place = {name: k for k, name in enumerate(classes)}

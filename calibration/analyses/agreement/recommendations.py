@@ -1,11 +1,11 @@
 """Recommended steps after an agreement analysis, each with its reason."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from calibration.agreement.annotators import BesideOthers, MarginDifference
-from calibration.agreement.study import RELY, TENTATIVE, ConfusedPair
+from calibration.agreement.study import RELY, TENTATIVE
 from calibration.analyses.agreement.analysis import AgreementAnalysis
 from calibration.analyses.agreement.traces import (
     TraceSet,
@@ -62,17 +62,21 @@ class Recommendation:
 
 
 def next_steps(
-    result: AgreementAnalysis, names: Mapping[str, str] | None = None
+    result: AgreementAnalysis, names: Mapping[str, str] | None = None, *, titled: bool = False
 ) -> tuple[Recommendation, ...]:
-    """Return the recommended steps in order; `names` maps reviewer ids to names."""
+    """Return the recommended steps in order.
+
+    `names` maps reviewer ids to names; `titled` steps call classes by their titles.
+    """
+    classes = tuple(result.taxonomy.titles[c] if titled else c for c in result.classes)
     called = [(names or {}).get(who, who) for who in result.reviewers]
     if not result.study.n_items:
         return (_first_labels(result, called),)
     steps = [
         *_settle(result),
-        *_question(result),
-        *_classes(result),
-        *_reviewers(result, called),
+        *_question(result, titled=titled),
+        *_classes(result, classes),
+        *_reviewers(result, called, classes),
         *_more(result),
     ]
     return tuple(steps)
@@ -107,16 +111,16 @@ def _settle(result: AgreementAnalysis) -> Iterator[Recommendation]:
     top = next(of for of in result.disputed if of.trace_id == first)
     yield Recommendation(
         kind="settle",
-        what=f"Settle the {n:,} disputed traces, starting with {first}."
+        what=f"Adjudicate the {n:,} open disagreements, starting with {first}."
         if n > 1
-        else f"Settle the one disputed trace, {first}.",
+        else f"Adjudicate the one open disagreement, {first}.",
         why=f"Reviewers differ on {'them' if n > 1 else 'it'} and nobody has decided. The class of "
         f"{first} is the most open ({top.entropy:.2f} bits); it costs alpha {top.cost or 0.0:.4f}.",
         traces=todo,
     )
 
 
-def _question(result: AgreementAnalysis) -> Iterator[Recommendation]:
+def _question(result: AgreementAnalysis, *, titled: bool) -> Iterator[Recommendation]:
     nodes = [(k, v) for k, v in result.study.nodes.items() if v.share.observed.value is not None]
     if not nodes:
         return
@@ -127,14 +131,15 @@ def _question(result: AgreementAnalysis) -> Iterator[Recommendation]:
     alpha = "" if node.alpha.value is None else f", where alpha is {_number(node.alpha)}"
     yield Recommendation(
         kind="question",
-        what=f"Sharpen the rule and the examples of \u201c{asked}\u201d ({name}).",
-        why=f"{_percent(node.share.observed)} of all disagreement is born there, on "
+        what=f"Sharpen the rule and the examples of \u201c{asked}\u201d"
+        + ("." if titled else f" ({name})."),
+        why=f"{_percent(node.share.observed)} of all disagreement starts there, on "
         f"{_traces(node.share.n_items)}{alpha}: no question has more.",
         traces=parting_at(result, name),
     )
 
 
-def _classes(result: AgreementAnalysis) -> Iterator[Recommendation]:
+def _classes(result: AgreementAnalysis, classes: Sequence[str]) -> Iterator[Recommendation]:
     if not result.study.confusions:
         return
     worst = result.study.confusions[0]
@@ -144,14 +149,17 @@ def _classes(result: AgreementAnalysis) -> Iterator[Recommendation]:
     shown = ", ".join(found.trace_ids[:NAMED_TRACES])
     yield Recommendation(
         kind="classes",
-        what=f"Talk over {_pair(result, worst)} with all reviewers: {shown}.",
+        what=f"Discuss {classes[worst.first]} and {classes[worst.second]} with all reviewers: "
+        f"{shown}.",
         why=f"{_percent(worst.share.observed)} of all disagreement lies between these two, on "
         f"{_traces(worst.share.n_items)}: no other two are confused more often.",
         traces=found,
     )
 
 
-def _reviewers(result: AgreementAnalysis, called: list[str]) -> Iterator[Recommendation]:
+def _reviewers(
+    result: AgreementAnalysis, called: list[str], classes: Sequence[str]
+) -> Iterator[Recommendation]:
     told = set()
     largest: dict[int, MarginDifference] = {}
     for d in result.study.margins.differences:
@@ -161,7 +169,7 @@ def _reviewers(result: AgreementAnalysis, called: list[str]) -> Iterator[Recomme
                 largest[d.rater] = d
     for rater, d in largest.items():
         told.add(rater)
-        yield _uses_apart(result, d, called[rater])
+        yield _uses_apart(result, d, called[rater], classes[d.class_code])
     worst = [k for k, of in enumerate(result.profiles) if _better_without(of.beside)]
     if not worst:
         return
@@ -174,15 +182,16 @@ def _better_without(beside: BesideOthers) -> bool:
     return (beside.change.value or 0.0) > 0 and (beside.p_holm or 1.0) < SIGNIFICANT
 
 
-def _uses_apart(result: AgreementAnalysis, d: MarginDifference, name: str) -> Recommendation:
-    outcome = result.classes[d.class_code]
+def _uses_apart(
+    result: AgreementAnalysis, d: MarginDifference, name: str, outcome: str
+) -> Recommendation:
     value, interval = d.difference.value or 0.0, d.difference.interval
     reach = "" if interval is None else f" [{100 * interval[0]:+.1f}, {100 * interval[1]:+.1f}]"
     return Recommendation(
         kind="reviewer",
         what=f"Go through traces together with {name}: when is it {outcome}?",
-        why=f"{name} gives {outcome} {100 * value:+.1f} pp{reach} against the others on the same "
-        f"traces (Holm p = {d.p_holm:.2g}).",
+        why=f"{name} gives {outcome} {100 * value:+.1f} pp{reach} compared with the others on "
+        f"the same traces (Holm p = {d.p_holm:.2g}).",
         traces=using_apart(result, d.rater, d.class_code, name),
     )
 
@@ -194,7 +203,7 @@ def _agrees_least(result: AgreementAnalysis, k: int, name: str) -> Recommendatio
         what=f"Go through the traces on which {name} differs from the others, together.",
         why=f"Without {name} alpha would be {_number(beside.alpha_without)}, a change of "
         f"{_number(beside.change, signed=True)} (Holm p = {beside.p_holm:.2g}). "
-        "Who differs may be right: settled traces tell.",
+        "Different is not wrong: check adjudicated traces.",
         traces=apart_from_others(result, k, name),
     )
 
@@ -212,7 +221,7 @@ def _more(result: AgreementAnalysis) -> Iterator[Recommendation]:
     if low >= RELY:
         yield Recommendation(
             kind="use",
-            what="Rely on these labels: go on to the agent success rate."
+            what="Rely on these labels: continue with the agent success rate."
             if result.is_sample
             else "Rely on these labels, for these traces: they were chosen, not drawn at random.",
             why=f"The lower limit of alpha is {low:.3f}, at least .8.",
@@ -222,7 +231,7 @@ def _more(result: AgreementAnalysis) -> Iterator[Recommendation]:
     if alpha.value < TENTATIVE:
         yield Recommendation(
             kind="relabel",
-            what="Then have fresh traces labelled by two reviewers, and look here again.",
+            what="Then have fresh traces labelled by two reviewers, and come back here.",
             why=f"Alpha is {_number(alpha)}, below .667: more traces of the same labelling only "
             "make that surer. Sharper rules show on traces that nobody has discussed.",
         )
@@ -231,7 +240,7 @@ def _more(result: AgreementAnalysis) -> Iterator[Recommendation]:
     if low >= bound:
         yield Recommendation(
             kind="relabel",
-            what="Keep to tentative conclusions; to rely on labels, mend the above first.",
+            what="Use the labels with care; to rely on them, fix the points above first.",
             why=f"Alpha is {_number(alpha)}: its lower limit is above .667, and alpha itself below "
             ".8, so that more traces alone do not lift it.",
         )
@@ -257,7 +266,7 @@ def _plan(
     if wanted < NARROWEST:
         return replace(
             step,
-            what="Mend the above first: more traces alone would have to be very many.",
+            what="Fix the points above first: more traces alone would have to be very many.",
             why=f"Alpha is {value:.3f}, hardly above {printed}, and its lower limit {low:.3f}.",
         )
     plan = WantedInterval(
@@ -268,13 +277,9 @@ def _plan(
     return replace(
         step,
         plan=plan,
-        command=f"plan-agreement --half-width {plan.half_width} --alpha {plan.alpha} "
+        command=f"plan agreement --half-width {plan.half_width} --alpha {plan.alpha} "
         f"--raters {plan.n_raters} --batch {result.batch_id}",
     )
-
-
-def _pair(result: AgreementAnalysis, c: ConfusedPair) -> str:
-    return f"{result.classes[c.first]} and {result.classes[c.second]}"
 
 
 def _traces(n: int) -> str:
@@ -282,10 +287,10 @@ def _traces(n: int) -> str:
 
 
 def _percent(share: Estimate) -> str:
-    text = f"{100 * (share.value or 0.0):.0f} %"
+    text = f"{100 * (share.value or 0.0):.1f} %"
     if share.interval is None:
         return text
-    return f"{text} [{100 * share.interval[0]:.0f}, {100 * share.interval[1]:.0f}]"
+    return f"{text} [{100 * share.interval[0]:.1f}, {100 * share.interval[1]:.1f}]"
 
 
 def _number(of: Estimate, *, signed: bool = False) -> str:

@@ -37,7 +37,7 @@ def disputed_traces(result: AgreementAnalysis) -> TraceSet:
 def open_traces(result: AgreementAnalysis) -> TraceSet:
     """Return the disputed traces without an adjudicated class."""
     chosen = _disputed(result) & (result.settled < 0)
-    return _set(result, "on which reviewers differ and nobody has settled it", chosen)
+    return _set(result, "on which reviewers differ, not adjudicated yet", chosen)
 
 
 def shared_traces(result: AgreementAnalysis) -> TraceSet:
@@ -53,33 +53,35 @@ def parting_at(result: AgreementAnalysis, question: str) -> TraceSet:
         for second in range(first):
             if row[second] == question:
                 chosen |= _gave(result, first) & _gave(result, second)
-    return _set(result, f"whose labels part at {question}", chosen)
+    return _set(result, f"with disagreements that start at {_question(result, question)}", chosen)
 
 
 def reaching(result: AgreementAnalysis, question: str) -> TraceSet:
     """Return the traces on which two or more labels reach a question."""
     paths = result.taxonomy.paths(result.classes)
     arrived = answers_at(result.codes, node=question, paths=paths) >= 0
-    return _set(result, f"on which two labels come to {question}", arrived.sum(axis=1) >= 2)
+    return _set(
+        result, f"with two answers to {_question(result, question)}", arrived.sum(axis=1) >= 2
+    )
 
 
 def with_class(result: AgreementAnalysis, class_code: int) -> TraceSet:
     """Return the traces to which a reviewer gave a class."""
-    what = f"that somebody calls {result.classes[class_code]}"
+    what = f"that a reviewer calls {_title(result, class_code)}"
     return _set(result, what, _gave(result, class_code))
 
 
 def contested(result: AgreementAnalysis, class_code: int) -> TraceSet:
     """Return the traces on which one reviewer names a class and another does not."""
     chosen = _gave(result, class_code) & _disputed(result)
-    name = result.classes[class_code]
+    name = _title(result, class_code)
     return _set(result, f"that one reviewer calls {name} and another does not", chosen)
 
 
 def confused(result: AgreementAnalysis, first: int, second: int) -> TraceSet:
     """Return the traces to which one reviewer gave one class and another the other."""
     chosen = _gave(result, first) & _gave(result, second)
-    what = f"where {result.classes[first]} and {result.classes[second]} are confused"
+    what = f"where {_title(result, first)} and {_title(result, second)} are confused"
     return _set(result, what, chosen)
 
 
@@ -98,14 +100,14 @@ def apart_from_others(result: AgreementAnalysis, reviewer: int, name: str) -> Tr
 def settled_with(result: AgreementAnalysis, reviewer: int, name: str) -> TraceSet:
     """Return the adjudicated traces that a reviewer labelled."""
     chosen = (result.codes[:, reviewer] >= 0) & (result.settled >= 0)
-    return _set(result, f"that are settled and {name} labelled", chosen)
+    return _set(result, f"that are adjudicated and {name} labelled", chosen)
 
 
 def apart_from_settled(result: AgreementAnalysis, reviewer: int, name: str) -> TraceSet:
     """Return the adjudicated traces to which a reviewer gave another class."""
     own = result.codes[:, reviewer]
     chosen = (own >= 0) & (result.settled >= 0) & (own != result.settled)
-    return _set(result, f"settled otherwise than {name} said", chosen)
+    return _set(result, f"adjudicated differently from the label of {name}", chosen)
 
 
 def using_apart(result: AgreementAnalysis, reviewer: int, class_code: int, name: str) -> TraceSet:
@@ -113,7 +115,7 @@ def using_apart(result: AgreementAnalysis, reviewer: int, class_code: int, name:
     own = result.codes[:, [reviewer]]
     is_class = result.codes == class_code
     differs = (own >= 0) & (result.codes >= 0) & ((own == class_code) != is_class)
-    what = f"where {name} and another differ over {result.classes[class_code]}"
+    what = f"where {name} and another differ over {_title(result, class_code)}"
     return _set(result, what, differs.any(axis=1))
 
 
@@ -142,7 +144,7 @@ def in_cell(
 ) -> TraceSet:
     """Return the traces of one cell of the two-way table of two reviewers."""
     chosen = (result.codes[:, list(reviewers)] == np.array(classes)).all(axis=1)
-    both = [f"{n} said {result.classes[k]}" for n, k in zip(names, classes, strict=True)]
+    both = [f"{n} gave {_title(result, k)}" for n, k in zip(names, classes, strict=True)]
     return _set(result, f"where {both[0]} and {both[1]}", chosen)
 
 
@@ -150,6 +152,14 @@ def in_week(result: AgreementAnalysis, week: str) -> TraceSet:
     """Return the traces with two or more labels, the last of them in a week."""
     chosen = np.array([of == week for of in result.weeks], dtype=bool) & _shared(result)
     return _set(result, f"with two labels, the last in {week}", chosen)
+
+
+def _title(result: AgreementAnalysis, class_code: int) -> str:
+    return result.taxonomy.titles[result.classes[class_code]]
+
+
+def _question(result: AgreementAnalysis, node_id: str) -> str:
+    return result.taxonomy.question_name(node_id)
 
 
 def _gave(result: AgreementAnalysis, class_code: int) -> Chosen:

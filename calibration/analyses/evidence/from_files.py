@@ -18,6 +18,7 @@ from calibration.analyses.evidence.data import (
     verdict_codes,
 )
 from calibration.errors import CalibrationError, InputError
+from calibration.files import read_text
 from calibration.judge_calibration.samples import HEADLINE, Design
 from calibration.records import NO_VERDICT, SetAside
 from calibration.success_rate.runs import cost_penalties
@@ -54,6 +55,7 @@ REQUIRED = ("design", "classes", "credit", "confusion", "production_judge_counts
 
 OPTIONAL = ("judge_classes",)
 MAX_CLASSES = 200
+MOST_COUNTED = 10_000_000  # bytes
 
 # Limit of labelled traces, which become rows; far above any real count.
 MAX_LABELS = 10_000_000
@@ -394,15 +396,12 @@ def read_tables(path: Path) -> tuple[CalibrationData, Design]:
 
     Raises InputError, naming file and field, if it cannot be read or a field is missing or invalid.
     """
+    text = read_text(path, most=MOST_COUNTED, hint="; it holds counts, not traces")
     try:
-        content = decode_text(path.read_bytes().decode("utf-8-sig"))
+        content = decode_text(text)
         if not isinstance(content, dict):
             raise FieldError(f"must hold one JSON object, got {type(content).__name__}")
         return _tables(str(path), content)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not UTF-8 (byte {error.start})") from error
     except FieldError as error:
         raise InputError(f"{path}: {error}") from error
 

@@ -505,7 +505,7 @@ def choose_judge(store: Store, judge_id: str | None) -> str:
     if not known:
         raise CalibrationError(
             "the store holds no verdicts; import traces that carry a grade, or a verdict file with "
-            "`asr verdicts FILE --judge NAME`"
+            "`asr verdicts import FILE --judge NAME`"
         )
     if judge_id is not None:
         if judge_id in known or (judge_id == SOURCE_JUDGE and any(map(_is_source, known))):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from calibration.analyses.success_rate.comparison import differing_ceilings, restated_runs
 from calibration.analyses.success_rate.report import DEFAULT_WEIGHTS, ReportOptions, credit_in_words
 from calibration.errors import InputError
+from calibration.files import read_text, unique_keys
 from calibration.gates.evaluate import ONE_SIDED, BaselineChange
 from calibration.statistics.estimate import not_estimable
 from calibration.success_rate.comparison import Difference, difference_between
@@ -40,7 +41,7 @@ OTHER_CEILINGS = (
 
 PART = "for_comparison"
 FORMAT = "asr-gate-baseline/1"
-MAX_BYTES = 500_000_000
+MAX_BYTES = 100_000_000
 KEYS = ("task", "stratum", "outcome", "cost_known", "penalty_step", "weight", "tasks")
 
 
@@ -176,7 +177,7 @@ def _shared(now: Comparable, before: Comparable) -> tuple[NDArray[np.str_] | Non
     shared = np.intersect1d(mine, theirs)
     if not shared.size or 2 * shared.size < max(mine.size, theirs.size):
         few = f"{shared.size:,} tasks are in both, too few to pair" if shared.size else NO_TASK
-        return None, f"{few}: taken as two samples"
+        return None, f"{few}: treated as two samples"
     new, gone = mine.size - shared.size, theirs.size - shared.size
     if not new and not gone:
         return shared, PAIRED
@@ -331,12 +332,9 @@ def _columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
 
 def read_baseline(path: Path, taxonomy: Taxonomy) -> Comparable:
     """Read a file of `asr gate --write-baseline`; errors name the field."""
+    text = read_text(path, most=MAX_BYTES, hint="; is it a baseline?")
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(f"{path}: is larger than {MAX_BYTES:,} bytes; is it a baseline?")
-        data = json.loads(path.read_bytes().decode("utf-8-sig"), parse_constant=_no_number)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+        data = json.loads(text, parse_constant=_no_number, object_pairs_hook=unique_keys)
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{path}: is not JSON ({error!s:.100}); write a baseline with asr gate --write-baseline"

@@ -109,7 +109,7 @@ PARTIAL_TOO = (
 
 NO_STEPS = "no trace of the store has steps"
 NO_TAG = "no label of the batch has a tag, so nobody looked"
-NO_JUDGE = "the store holds no verdicts to hold against the labels"
+NO_JUDGE = "the store holds no verdicts to compare with the labels"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -646,8 +646,8 @@ class _Gating:
         tasks = self.comparable.tasks
         if not isinstance(tasks, str) and np.unique(tasks.categories).size > MOST_CATEGORIES:
             yield (
-                f"more than {MOST_CATEGORIES} categories: they are not held against the baseline "
-                "one by one; give a coarser column 'category'"
+                f"more than {MOST_CATEGORIES} categories: they are not compared with the "
+                "baseline one by one; give a coarser column 'category'"
             )
         failed = sorted(set(before.failed) - {"regression", "non_inferior"})
         if failed:

@@ -151,6 +151,7 @@ class JudgeCalibration:
         traces or for a reference set
     `disagreements` : labelled traces on which not every human agrees with the verdict
     `recoded` : outcomes of tables that were taken as others
+    `titles` : of the classes, where they are those of the taxonomy
     """
 
     provenance: Provenance
@@ -171,6 +172,7 @@ class JudgeCalibration:
     notes: tuple[str, ...] = ()
     set_aside: tuple[SetAside, ...] = ()
     recoded: tuple[Recoded, ...] = ()
+    titles: dict[str, str] = field(default_factory=dict)
     seed: int = 0
     estimand: Estimand = "process"
     fingerprint: str
@@ -239,6 +241,7 @@ def calibrate_judge(data: CalibrationData, options: CalibrationOptions) -> Judge
         notes=data.notes,
         set_aside=data.set_aside,
         recoded=data.recoded,
+        titles=data.taxonomy.titles if data.ours else {},
         seed=options.seed,
         estimand=options.estimand,
         fingerprint=data.fingerprint("judge", options.estimation),

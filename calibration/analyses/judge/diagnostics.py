@@ -381,10 +381,18 @@ def _own_family(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedTraces:
-    """Labelled traces, disagreements first by influence on the rate; traces without a verdict."""
+    """Labelled traces, disagreements first by influence on the rate; traces without a verdict.
+
+    `taxonomy` names classes and questions in descriptions of traces.
+    """
 
     labelled: tuple[ReviewedTrace, ...]
     without_verdict: tuple[str, ...]
+    taxonomy: Taxonomy
+
+    def title(self, name: str) -> str:
+        """Return the title of a class; another verdict is its own name."""
+        return self.taxonomy.titles.get(name, name)
 
 
 def judged_traces(
@@ -398,59 +406,61 @@ def judged_traces(
     return JudgedTraces(
         labelled=by_influence(reviewed_traces(data, data.sample(design))),
         without_verdict=tuple(sorted(ids, key=lambda trace_id: trace_id not in known)),
+        taxonomy=store.taxonomy(),
     )
 
 
 def differing(traces: JudgedTraces) -> TraceSet:
-    """Return the traces on which a human and the judge differ."""
-    return _those(traces, "on which a human and the judge differ", lambda t: t.differs)
+    """Return the traces on which a reviewer and the judge differ."""
+    return _those(traces, "on which a reviewer and the judge differ", lambda t: t.differs)
 
 
 def in_cell(traces: JudgedTraces, human: str, verdict: str) -> TraceSet:
     """Return the traces with this human class and this verdict."""
-    what = f"that a human calls {human} and the judge {verdict}"
+    what = f"that a reviewer calls {traces.title(human)} and the judge {traces.title(verdict)}"
     return _those(traces, what, lambda t: human in t.human and t.verdict == verdict)
 
 
 def of_class(traces: JudgedTraces, human: str) -> TraceSet:
     """Return the traces with this human class."""
-    return _those(traces, f"that a human calls {human}", lambda t: human in t.human)
+    return _those(
+        traces, f"that a reviewer calls {traces.title(human)}", lambda t: human in t.human
+    )
 
 
 def missed(traces: JudgedTraces, human: str) -> TraceSet:
     """Return the traces with this human class and another verdict."""
-    what = f"that a human calls {human} and the judge does not"
+    what = f"that a reviewer calls {traces.title(human)} and the judge does not"
     return _those(traces, what, lambda t: human in t.human and t.verdict != human)
 
 
 def with_verdict(traces: JudgedTraces, verdict: str) -> TraceSet:
     """Return the labelled traces with this verdict."""
-    return _those(traces, f"that the judge calls {verdict}", lambda t: t.verdict == verdict)
+    what = f"that the judge calls {traces.title(verdict)}"
+    return _those(traces, what, lambda t: t.verdict == verdict)
 
 
 def wrongly(traces: JudgedTraces, verdict: str) -> TraceSet:
     """Return the traces with this verdict on which a human differs."""
-    what = f"that the judge calls {verdict} and a human does not"
+    what = f"that the judge calls {traces.title(verdict)} and a reviewer does not"
     return _those(traces, what, lambda t: t.verdict == verdict and t.differs)
 
 
 def parting_at(traces: JudgedTraces, question: str) -> TraceSet:
     """Return the traces on which judge and humans part at a question."""
-    what = f"on which the judge's way parts from the humans' at {question}"
+    what = f"with errors of the judge that start at {traces.taxonomy.question_name(question)}"
     return _those(traces, what, lambda t: t.differs and t.question == question)
 
 
 def in_group(traces: JudgedTraces, by: str, name: str) -> TraceSet:
-    """Return the traces of an agent or a workflow on which a human and the judge differ."""
-    what = f"of {by} {name:.60} on which a human and the judge differ"
+    """Return the traces of an agent or a workflow on which a reviewer and the judge differ."""
+    what = f"of {by} {name:.60} on which a reviewer and the judge differ"
     return _those(traces, what, lambda t: t.differs and name == _group(t, by))
 
 
 def open_ones(traces: JudgedTraces) -> TraceSet:
     """Return the traces on which reviewers differ, not adjudicated."""
-    return _those(
-        traces, "on which reviewers differ and nobody has settled it", lambda t: t.is_open
-    )
+    return _those(traces, "on which reviewers differ, not adjudicated yet", lambda t: t.is_open)
 
 
 def changed(traces: JudgedTraces) -> TraceSet:

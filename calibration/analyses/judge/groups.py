@@ -37,6 +37,7 @@ from calibration.statistics.estimate import OK, Estimate
 from calibration.statistics.intervals import independent_difference
 from calibration.statistics.means import MeanAgainstZero
 from calibration.store import Store
+from calibration.text import counted
 
 COLUMN = {"agent": "agent", "workflow": "workflow", "model": "model", "week": "started_at"}
 MOST_COMPARED = 10
@@ -271,7 +272,7 @@ class _Groups:
         n = self.data.open_disagreements
         if not n or found.status != OK:
             return found
-        return replace(found, status=f"provisional: {n} open disagreements")
+        return replace(found, status=f"provisional: {counted(n, 'open disagreement')}")
 
 
 def _in_order(of_trace: NDArray[np.str_], by: str) -> list[str]:

@@ -19,6 +19,7 @@ from calibration.analyses.sampling.planning import Plan
 from calibration.judge_calibration.label_planning import FEWEST_LABELS
 from calibration.judge_calibration.samples import CLASS_LABELS_MIN, HEADLINE, Notice
 from calibration.taxonomy import Taxonomy
+from calibration.text import sentence
 
 # Common half-widths; the next is at most this part of the current one.
 WANTED = (0.1, 0.075, 0.05, 0.04, 0.03, 0.02, 0.015, 0.01)
@@ -86,11 +87,11 @@ def _settle(traces: JudgedTraces) -> Iterator[Recommendation]:
     if n:
         yield Recommendation(
             kind="settle",
-            what=f"Settle the {n:,} open disagreements among the reviewers."
+            what=f"Adjudicate the {n:,} open disagreements between reviewers."
             if n > 1
-            else "Settle the one open disagreement among the reviewers.",
-            why=f"On {_traces(n)} of the calibration sample nobody has decided; until then every "
-            "corrected number is provisional.",
+            else "Adjudicate the one open disagreement between reviewers.",
+            why=f"{_traces(n)} of the calibration sample without a final label: until they have "
+            "one, every corrected number is provisional.",
             traces=todo,
         )
 
@@ -110,7 +111,7 @@ def _notice(kind: str, notice: Notice) -> Recommendation:
     mend, why = notice.mend, notice.why
     return Recommendation(
         kind=kind,
-        what=mend[0].upper() + mend[1:] + ".",
+        what=sentence(mend),
         why=f"{notice.estimator}: {why}.",
         command=f"sample --n {RANDOM_LABELS} --seed 1" if notice.code in NEEDS_RANDOM else None,
     )
@@ -123,27 +124,26 @@ def _labels(result: JudgeCalibration, plan: Plan | None) -> Iterator[Recommendat
         return
     needed, n = plan.needed, result.calibration.n_labels
     wanted = needed.half_width
-    here = f"Now \u00b1{now:.3f} on {_traces(n)}."
+    here = f"Now \u00b1{100 * now:.1f} points with {_traces(n)}."
     enough = needed.with_judge
     if enough is None or enough > plan.population:
         yield Recommendation(
             kind="labels",
-            what=f"Import more traces before asking for \u00b1{wanted:g}.",
-            why=f"{here} No number of labels on these {plan.population:,} traces gives it.",
+            what=f"Import more traces before asking for \u00b1{100 * wanted:g} points.",
+            why=f"{here} No number of labels on these {plan.population:,} traces is enough.",
             command="import FILES",
             half_width=wanted,
         )
     elif enough > n:
         alone = needed.without_judge
-        without = "no number gives it" if alone is None else _traces(alone)
+        without = "no number is enough" if alone is None else _traces(alone)
         yield Recommendation(
             kind="labels",
-            what=f"Label {enough:,} random traces of one batch for \u00b1{wanted:g}, "
-            f"{enough - n:,} more than there are.",
-            why=f"{here} \u00b1{wanted:g} takes {_traces(enough)} with the judge; without it "
-            f"{without}. Each batch is a calibration of its own: go on with this one while it has "
-            "traces left to label, else draw one as large.",
-            command=f"plan --half-width {wanted:g} {_names(result)}",
+            what=f"Label {enough - n:,} more random traces for \u00b1{100 * wanted:g} points.",
+            why=f"{here} \u00b1{100 * wanted:g} points take {_traces(enough)} in all with the "
+            f"judge; without it {without}. Continue with this batch while it has traces left to "
+            "label, else draw another one.",
+            command=f"plan labels --half-width {wanted:g} {_names(result)}",
             half_width=wanted,
         )
 
@@ -162,7 +162,7 @@ def _allocate(result: JudgeCalibration, plan: Plan | None) -> Iterator[Recommend
     basis = f" --basis {shlex.quote(result.provenance.batch_id)}" if measured else ""
     yield Recommendation(
         kind="allocate",
-        what=f"Draw a batch of {size:,} traces over verdict x workflow.",
+        what=f"Draw a batch of {size:,} traces by verdict and workflow.",
         why="Each verdict of each workflow then gets its traces"
         + (", more where scores vary more" if measured else "")
         + ": no rare verdict is left to chance. The probability of each trace is stored, and every "
@@ -186,9 +186,9 @@ def _escalate(
     if signals:
         yield Recommendation(
             kind="escalate",
-            what="Have people decide where the judge is doubtful, and audit the rest.",
-            why="Doubtful verdicts go to people; a random part of the others is labelled too, for "
-            "judges err where they are sure as well, and only that part shows how often.",
+            what="Send uncertain verdicts to people, and audit the rest.",
+            why="A judge also errs where it is certain: a random part of the accepted verdicts is "
+            "labelled too, and shows how often.",
             command=f"escalate --by {signals[0]} --judge {shlex.quote(result.provenance.judge_id)} "
             f"--basis {shlex.quote(result.provenance.batch_id)} --most {RANDOM_LABELS} --seed 1",
             signals=tuple(signals),
@@ -204,11 +204,11 @@ def _unjudged(result: JudgeCalibration, traces: JudgedTraces) -> Iterator[Recomm
     labelled = sum(trace_id in known for trace_id in todo.trace_ids)
     yield Recommendation(
         kind="unjudged",
-        what=f"Run the judge on the {_traces(n)} that have no verdict, and bring in what it says.",
-        why=f"{labelled:,} of them are labelled. They count as a verdict of their own that says "
-        "nothing, and stand first in the list.",
+        what=f"Run the judge on the {_traces(n)} without a verdict, and import its verdicts.",
+        why=f"{labelled:,} of them are labelled. They count as a verdict of "
+        "their own, and come first in the list.",
         traces=todo,
-        command=f"verdicts FILE --judge {shlex.quote(result.provenance.judge_id)}",
+        command=f"verdicts import FILE --judge {shlex.quote(result.provenance.judge_id)}",
     )
 
 
@@ -217,7 +217,7 @@ def _again(diagnosed: JudgeDiagnostics) -> Iterator[Recommendation]:
         yield Recommendation(
             kind="again",
             what="Ask the judge again about some traces.",
-            why="No trace has two verdicts of it, so nobody knows whether it says the same twice.",
+            why="No trace has two verdicts of it, so its consistency is not known.",
         )
 
 
@@ -234,10 +234,10 @@ def _question(
     asked = taxonomy.node(name).question
     yield Recommendation(
         kind="question",
-        what=f"Mend what the judge is told about \u201c{asked}\u201d ({name}).",
-        why=f"{100 * count / total:.0f} % of its errors begin there ({count:g} of {total:g}): no "
-        "question has more. A judge that is told otherwise is another judge, and needs a "
-        "calibration of its own.",
+        what=f"Fix the judge prompt for \u201c{asked}\u201d.",
+        why=f"{100 * count / total:.1f} % of its errors start there ({count:g} of {total:g}): no "
+        "question has more. A judge with another prompt is another judge, and needs a calibration "
+        "of its own.",
         traces=parting_at(traces, name),
     )
 
@@ -248,11 +248,11 @@ def _classes(result: JudgeCalibration, traces: JudgedTraces) -> Iterator[Recomme
     if not rare:
         return
     ids = [t for name, _ in rare for t in of_class(traces, name).trace_ids]
-    few = ", ".join(f"{name} ({n:g})" for name, n in rare)
+    few = ", ".join(f"{traces.title(name)} ({n:g})" for name, n in rare)
     yield Recommendation(
         kind="classes",
         what=f"Label more traces of the classes with fewer than {CLASS_LABELS_MIN}: {few}.",
-        why="So few do not show how often the judge finds the class.",
+        why="So few labels do not show how often the judge finds the class.",
         traces=TraceSet(
             what=f"of classes with fewer than {CLASS_LABELS_MIN} labels",
             trace_ids=tuple(dict.fromkeys(ids)),
@@ -268,9 +268,9 @@ def _use(result: JudgeCalibration, steps: Sequence[Recommendation]) -> Iterator[
     if not any(step.kind in ("settle", "refused", "warned") for step in steps):
         yield Recommendation(
             kind="use",
-            what="Use the corrected rate: nothing above stands against it.",
-            why="The estimator of the headline is neither refused nor warned of, and every "
-            "disagreement among reviewers is settled.",
+            what="Use the corrected rate.",
+            why="Its estimator is neither refused nor has it a warning, and every disagreement "
+            "between reviewers is adjudicated.",
             command=f"report {_names(result)}",
         )
 

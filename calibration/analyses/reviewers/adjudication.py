@@ -81,6 +81,69 @@ class AdjudicationWork:
         return pd.DataFrame(rows, columns=["question", "cause", "n"])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTraces:
+    """The traces of a production batch that wait for a lead's decision."""
+
+    batch_id: str
+    disputed: frozenset[str]  # reviewers gave different classes
+    flagged: frozenset[str]
+    reopened: frozenset[str]  # adjudicated, and their labels have changed since
+
+    @property
+    def waiting(self) -> frozenset[str]:
+        """All of them."""
+        return self.disputed | self.flagged | self.reopened
+
+
+def open_traces(store: Store, batch_id: str) -> OpenTraces:
+    """Return the disputed, flagged and reopened traces of a batch."""
+    labels = store.label_frame(batch_id)
+    labels = labels[(labels["kind"] == "label") & ~labels["exposed"].astype(bool)]
+    classes = labels.groupby("trace_id")["outcome"].nunique()
+    settled = store.adjudication_frame(batch_id)
+    done = set(settled["trace_id"])
+    return OpenTraces(
+        batch_id=batch_id,
+        disputed=frozenset(classes.index[classes > 1]) - done,
+        flagged=frozenset(store.flag_frame(batch_id)["trace_id"]) - done,
+        reopened=frozenset(settled.loc[settled["reopened"].astype(bool), "trace_id"]),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlindWork:
+    """The traces of a production batch that a lead has left to decide blind."""
+
+    batch_id: str
+    to_adjudicate: frozenset[str]
+    to_label: frozenset[str]
+
+    @property
+    def traces(self) -> frozenset[str]:
+        """All of them."""
+        return self.to_adjudicate | self.to_label
+
+
+def blind_work(store: Store, reviewer_id: str, batch_id: str) -> BlindWork:
+    """Return what a lead has left to do in a batch without knowing what others said.
+
+    To adjudicate: what waits for a decision. To label: what can be given to them, if they label in
+    this batch; `Store.still_blind` says which traces count.
+    """
+    still = store.still_blind(reviewer_id, store.batch_items(batch_id)["trace_id"].tolist())
+    if not still:
+        return BlindWork(batch_id=batch_id, to_adjudicate=frozenset(), to_label=frozenset())
+    waiting = open_traces(store, batch_id).waiting
+    frames = store.label_frame(batch_id), store.lease_frame(batch_id)
+    takes_part = any((frame["reviewer_id"] == reviewer_id).any() for frame in frames)
+    return BlindWork(
+        batch_id=batch_id,
+        to_adjudicate=waiting & still,
+        to_label=frozenset(still - waiting if takes_part else ()),
+    )
+
+
 def adjudication_work(store: Store, batch_id: str, adjudicator: str) -> AdjudicationWork:
     """Return the traces to be adjudicated in a batch, in order, and the adjudicated ones.
 
@@ -94,14 +157,13 @@ def adjudication_work(store: Store, batch_id: str, adjudicator: str) -> Adjudica
     differ = np.array([len(set(row[row >= 0].tolist())) > 1 for row in codes], dtype=bool)
     twice = (codes >= 0).sum(axis=1) >= 2
     settled = settled_traces(store, batch_id)
-    done = {of.trace_id: of for of in settled}
+    found, done = open_traces(store, batch_id), {of.trace_id for of in settled}
     disputed = {t for t, one in zip(trace_ids, differ, strict=True) if one}
     flagged = set(store.flag_frame(batch_id)["trace_id"])
     alike = {t for t, some, one in zip(trace_ids, twice, differ, strict=True) if some and not one}
-    agreed = tuple(sorted(alike - set(done)))
-    reopened = {of.trace_id for of in settled if of.reopened}
+    agreed = tuple(sorted(alike - done))
     asked = _asked_for(store, batch_id, adjudicator) & set(agreed)
-    waiting = (disputed | flagged) - set(done) | reopened | asked
+    waiting = found.waiting | asked
     judged, own = _calibrating(store), _own(loaded, adjudicator)
     costs, entropies = _costs(loaded), _entropies(loaded, trace_ids, codes)
     due = [
@@ -111,7 +173,7 @@ def adjudication_work(store: Store, batch_id: str, adjudicator: str) -> Adjudica
             entropy=entropies.get(trace_id, 0.0),
             disputed=trace_id in disputed,
             flagged=trace_id in flagged,
-            reopened=trace_id in reopened,
+            reopened=trace_id in found.reopened,
             calibrates=trace_id in judged,
             own=trace_id in own,
         )

@@ -42,6 +42,7 @@ class Checks:
     kappa: Estimate
     n_skipped: int
     n_not_blind: int  # shown the other labels meanwhile
+    fell_from: datetime | None  # (UTC) of the check with which the fall began; None: not marked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +193,9 @@ def _checks(
         kappa=agreement[1],
         n_skipped=int(found["given"].isna().sum()),
         n_not_blind=int((found["given"].notna() & ~found["blind"].astype(bool)).sum()),
+        fell_from=None
+        if result.since is None
+        else counted["at"].iloc[result.since - 1].to_pydatetime(),
     )
 
 

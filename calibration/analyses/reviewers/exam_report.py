@@ -334,6 +334,41 @@ def _point(
     )
 
 
+def right_needed(
+    taxonomy: Taxonomy, class_counts: Mapping[str, int], rule: PassRule | None = None
+) -> int:
+    """Return about how many traces of a form must be right to pass, for people to aim at.
+
+    The fewest at which the lower limit of AC1 is that of the rule when the errors are spread as
+    expected: equally over the classes, and in each over the questions of the path. Other errors
+    can need one or two more or fewer, and every class has to be recognised besides.
+
+    Raises
+    ------
+    ValueError
+        If not even all of them would be enough, or there is none.
+
+    Examples
+    --------
+    >>> from calibration.taxonomy import default_taxonomy
+    >>> right_needed(default_taxonomy(), dict.fromkeys(default_taxonomy().credit, 14))
+    61
+    """
+    rule = rule or PassRule()
+    names = list(taxonomy.credit)
+    sizes = np.array([class_counts.get(name, 0) for name in names])
+    spread, total = _neighbours(taxonomy, names), int(sizes.sum())
+    if not total:
+        raise ValueError("the form has no trace of these classes")
+    right = np.arange(total + 1)[:, None, None] / total
+    tables = sizes[:, None] * (right * np.eye(len(names)) + (1 - right) * spread)
+    limits = ac1_lower_limits(tables, confidence_level=rule.confidence_level)
+    enough = np.flatnonzero(limits >= rule.ac1)
+    if not enough.size:
+        raise ValueError(f"no number of right answers passes on {total} traces")
+    return int(enough[0])
+
+
 def _neighbours(taxonomy: Taxonomy, names: Sequence[str]) -> FloatArray:
     """Return the distribution of wrong classes (columns) by true class (rows)."""
     paths = dict(zip(names, taxonomy.paths(names), strict=True))
@@ -350,7 +385,9 @@ def _neighbours(taxonomy: Taxonomy, names: Sequence[str]) -> FloatArray:
     return spread
 
 
-def ac1_lower_limits(tables: IntArray, *, confidence_level: float = 0.95) -> FloatArray:
+def ac1_lower_limits(
+    tables: IntArray | FloatArray, *, confidence_level: float = 0.95
+) -> FloatArray:
     """Return the lower limit of AC1 for many two-way tables at once, shape (n_tables,).
 
     As `calibration.agreement.annotators` computes it: jackknife, Fisher z; the exact bound where
@@ -358,7 +395,7 @@ def ac1_lower_limits(tables: IntArray, *, confidence_level: float = 0.95) -> Flo
 
     Parameters
     ----------
-    tables : int array, shape (n_tables, n_classes, n_classes)
+    tables : int or float array, shape (n_tables, n_classes, n_classes)
         Items by class of the key and class given; the same number, two or more, in each table.
     confidence_level : float, default 0.95
 

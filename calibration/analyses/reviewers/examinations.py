@@ -413,22 +413,53 @@ def lesson(
     if purpose != "practice" or last is None or last[1] is None:
         return None
     label = dataset.labels.get(last[0])
-    if label is None or any(
-        exam.ended_at is None for exam in exams_under_this_tree(store, reviewer_id)
-    ):
+    if label is None or _is_examined(store, reviewer_id):
         return None
     return Lesson(label=label, yours=store.taxonomy().answers_for(last[1]), your_outcome=last[1])
 
 
-def add_practice(store: Store, dataset: ReferenceSet, *, form: str = "practice") -> Batch:
-    """Store a form of the dataset as a practice batch for all, once."""
-    trace_ids = dataset.forms.get(form, ())
+def _is_examined(store: Store, reviewer_id: str) -> bool:
+    exams = exams_under_this_tree(store, reviewer_id)
+    return any(exam.ended_at is None for exam in exams)
+
+
+def practice_score(
+    store: Store, dataset: ReferenceSet, *, reviewer_id: str, batch_id: str
+) -> tuple[int, int] | None:
+    """Return how many traces of a practice batch were right at the first attempt, and of how many.
+
+    None during an open examination, which may hold the same traces.
+    """
+    if _is_examined(store, reviewer_id):
+        return None
+    given = [
+        label.outcome == dataset.labels[label.trace_id].outcome
+        for label in store.first_labels(reviewer_id)
+        if label.batch_id == batch_id and label.trace_id in dataset.labels
+    ]
+    return sum(given), len(given)
+
+
+def add_practice(
+    store: Store, dataset: ReferenceSet, *, form: str = "practice", first: str | None = None
+) -> Batch:
+    """Store a form of the dataset as a practice batch for all, once.
+
+    The workflows are mixed, in the same order for everybody; `first` names one to begin with.
+    """
+    trace_ids = list(dataset.forms.get(form, ()))
     if not trace_ids:
         raise InputError(f"the dataset has no form {form!r}; there are {sorted(dataset.forms)}")
     for batch in store.batches():
         everybodys = batch.purpose == "practice" and batch.reviewer_id is None
         if everybodys and batch.design.get("form") == form:
             return batch
+    workflows = {trace_id: dataset.traces[trace_id].workflow for trace_id in trace_ids}
+    if first is not None and first not in workflows.values():
+        known = ", ".join(sorted(set(workflows.values())))
+        raise InputError(f"no trace of {form!r} is of workflow {first!r}; there are {known}")
+    np.random.default_rng(seed_of("practice", form)).shuffle(trace_ids)
+    trace_ids.sort(key=lambda trace_id: first is not None and workflows[trace_id] != first)
     store.ingest([dataset.traces[trace_id] for trace_id in trace_ids])
     return store.add_batch(
         purpose="practice",

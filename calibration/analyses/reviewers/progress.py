@@ -15,6 +15,7 @@ from calibration.analyses.sampling.planning import (
     expected_half_widths,
     median_seconds,
 )
+from calibration.analyses.success_rate.assembly import weekly_rates
 from calibration.analyses.success_rate.from_store import rates_of_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError
@@ -22,6 +23,7 @@ from calibration.judge_calibration.label_planning import smallest
 from calibration.judge_calibration.post_stratification import with_any_time
 from calibration.statistics.estimate import OK, Estimate, not_estimable
 from calibration.store import Store
+from calibration.success_rate.trend import WeeklySeries
 
 # Further labels, as shares of the labelled traces.
 FURTHER = (0.25, 0.5, 1.0)
@@ -125,6 +127,10 @@ class Results:
     further: tuple[Further, ...]  # half-widths with more labels
     stopping: StoppingRule
     simulated: bool
+    judge_id: str | None = None
+    correction: str = OK  # why the rate is not corrected for judge error
+    includes_reviewers: bool = False  # whether the interval carries the errors of reviewers
+    weekly: WeeklySeries | None = None  # the trend of the report; None without a rate
 
 
 def batch_progress(store: Store, batch_id: str) -> Progress:
@@ -214,20 +220,33 @@ def batch_results(
     agreed = agreement(planned_codes(loaded)[1], n_classes=len(loaded.classes))
     try:
         rate = rates_of_store(store, ReportOptions(batch_id=batch_id, judge_id=judge_id))
-        headline, calibrated, judge = rate.headline, rate.calibrated, rate.judge_id
     except CalibrationError as error:
-        headline, calibrated, judge = not_estimable(str(error), method="none"), False, None
-    expected = None
+        why = not_estimable(str(error), method="none")
+        return Results(
+            agreement=agreed,
+            alpha=agreed.alpha,
+            headline=why,
+            calibrated=False,
+            further=(),
+            stopping=_stopping(loaded, why, goal, None),
+            simulated=loaded.simulated,
+        )
+    expected, headline = None, rate.headline
     if headline.half_width is not None and len(loaded.labelled) > 1:
-        expected = expected_half_widths(store, loaded, judge_id=judge if calibrated else None)
+        judge = rate.judge_id if rate.calibrated else None
+        expected = expected_half_widths(store, loaded, judge_id=judge)
     return Results(
         agreement=agreed,
         alpha=agreed.alpha,
         headline=headline,
-        calibrated=calibrated,
+        calibrated=rate.calibrated,
         further=_further(loaded, headline, expected),
         stopping=_stopping(loaded, headline, goal, expected),
         simulated=loaded.simulated,
+        judge_id=rate.judge_id,
+        correction=rate.corrected.status,
+        includes_reviewers=rate.includes_reviewers,
+        weekly=weekly_rates(rate.runs, rate.options, rate.disputed),
     )
 
 

@@ -267,12 +267,17 @@ HIDDEN_FILTER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracePage:
-    """One page of the traces that a filter finds; `page` counts from 1."""
+    """One page of the traces that a filter finds; `page` counts from 1.
+
+    `still_blind` of its traces have class and verdict left out, as the reader can still label or
+    adjudicate them blind. None are listed where the filter itself would tell.
+    """
 
     n: int
     page: int
     pages: int
     traces: pd.DataFrame
+    still_blind: int = 0
 
 
 def list_traces(
@@ -285,14 +290,17 @@ def list_traces(
     page: int = 1,
     page_size: int | None = PAGE,
     seen_by: str | None = None,
+    show_all: bool = False,
+    n: int | None = None,
 ) -> TracePage:
     """List the traces that a filter finds; past the end, the last page; `page_size` None: one page.
 
     Classes, verdicts, models and costs are for leads only. Exposure of the reviewer `seen_by` to
-    each class and verdict is recorded.
+    each class and verdict is recorded; those that the reviewer can still decide blind are left out
+    unless `show_all`. `n` is how many there are, where that was counted before.
     """
     _allow(chosen, for_leads=for_leads)
-    n = store.count_traces(chosen)
+    n = store.count_traces(chosen) if n is None else n
     pages = 1 if page_size is None else max(1, -(-n // page_size))
     page = min(max(1, page), pages)
     traces = store.trace_list(
@@ -303,13 +311,33 @@ def list_traces(
         limit=page_size,
         offset=0 if page_size is None else (page - 1) * page_size,
     )
+    blind = 0
     if for_leads and seen_by is not None:
+        if not show_all:
+            traces, blind = _without_blind(store, traces, seen_by, chosen)
         _record_seen(store, traces, seen_by)
-    return TracePage(n=n, page=page, pages=pages, traces=traces)
+    return TracePage(n=n, page=page, pages=pages, traces=traces, still_blind=blind)
+
+
+def _without_blind(
+    store: Store, traces: pd.DataFrame, seen_by: str, chosen: TraceFilter
+) -> tuple[pd.DataFrame, int]:
+    """Leave out what would end somebody's blindness; return how many traces that concerns."""
+    said = traces["class"] != UNLABELLED
+    if "verdict" in traces:
+        said |= traces["verdict"].notna()
+    still = store.still_blind(seen_by, traces["trace_id"].tolist())
+    blind = traces["trace_id"].isin(still)
+    if chosen.classes or chosen.tags or chosen.verdicts:
+        return (traces.iloc[:0], int(blind.sum())) if blind.any() else (traces, 0)
+    # Also of the unlabelled ones: what is missing would tell which are labelled.
+    hidden = [name for name in ("class", "labels", "verdict") if name in traces]
+    traces[hidden] = traces[hidden].astype(object).where(~blind, None)
+    return traces, int((blind & said).sum())
 
 
 def _record_seen(store: Store, traces: pd.DataFrame, seen_by: str) -> None:
-    labelled = traces["trace_id"][traces["class"] != UNLABELLED]
+    labelled = traces["trace_id"][traces["class"].notna() & (traces["class"] != UNLABELLED)]
     store.record_exposure(seen_by, labelled.tolist(), "labels")
     if "verdict" in traces:
         judged = traces["trace_id"][traces["verdict"].notna()]
@@ -336,10 +364,17 @@ def _plain(value: Any) -> Any:
 
 
 def traces_csv(
-    store: Store, chosen: TraceFilter, *, for_leads: bool, seen_by: str | None = None
+    store: Store,
+    chosen: TraceFilter,
+    *,
+    for_leads: bool,
+    seen_by: str | None = None,
+    show_all: bool = False,
 ) -> str:
-    """Return every trace that a filter finds as CSV without spreadsheet formulas."""
-    listed = list_traces(store, chosen, for_leads=for_leads, page_size=None, seen_by=seen_by)
+    """Return the list of `list_traces` as CSV without spreadsheet formulas."""
+    listed = list_traces(
+        store, chosen, for_leads=for_leads, page_size=None, seen_by=seen_by, show_all=show_all
+    )
     return as_csv([str(name) for name in listed.traces.columns], plain_rows(listed.traces))
 
 

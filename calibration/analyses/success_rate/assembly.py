@@ -59,7 +59,7 @@ from calibration.success_rate.runs import RunCounts
 from calibration.success_rate.trend import WeeklySeries, mix_shifts, weekly_series
 from calibration.tables.rows import as_csv
 from calibration.taxonomy import Taxonomy
-from calibration.text import calendar
+from calibration.text import calendar, counted
 
 # The name of each rate, and the columns that record it.
 RATES: Mapping[str, tuple[str, str]] = {
@@ -446,12 +446,16 @@ def _identity(loaded: LoadedRuns) -> str:
 
 def weekly(loaded: LoadedRuns) -> WeeklySeries:
     """Return the weekly series of the runs with an outcome."""
-    runs = loaded.by("week")
-    found = weekly_series(runs, pooled=loaded.options.pooled, **loaded.options.resampling(1))
-    if loaded.open is None:
+    return weekly_rates(loaded.by("week"), loaded.options, loaded.open)
+
+
+def weekly_rates(runs: RunCounts, options: ReportOptions, open: BoolArray | None) -> WeeklySeries:
+    """Return the weekly series of runs that were counted by week; `open` as in `LoadedRuns`."""
+    found = weekly_series(runs, pooled=options.pooled, **options.resampling(1))
+    if open is None:
         return found
     names = runs.labels("week")
-    open_in = Counter(names.names[code] for code in names.codes[loaded.open] if code >= 0)
+    open_in = Counter(names.names[code] for code in names.codes[open] if code >= 0)
     weeks = tuple(
         replace(week, rate=while_open(week.rate, open_in[week.week])) for week in found.weeks
     )
@@ -510,7 +514,7 @@ def rate_group(name: str | None, rate: AgentSuccessRate | None, n_open: int = 0)
 
 def while_open(estimate: Estimate, n_open: int) -> Estimate:
     """Mark an estimate as provisional if disagreements are open."""
-    return provisional(estimate, f"{n_open} open disagreements") if n_open else estimate
+    return provisional(estimate, counted(n_open, "open disagreement")) if n_open else estimate
 
 
 def cost_panel(

@@ -53,7 +53,8 @@ class Side:
 class ProductionComparison:
     """The difference of the Agent Success Rate between two sets of files, second minus first.
 
-    `credit` is what both are scored with; `restated` says why, where it is not their own.
+    `credit` is what both are scored with; `restated` says why, where it is not their own. `titles`
+    are those of the classes.
     """
 
     a: Side
@@ -62,6 +63,7 @@ class ProductionComparison:
     credit: tuple[float, ...]
     restated: str | None
     origin: Origin
+    titles: dict[str, str]
     warnings: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
 
@@ -121,6 +123,7 @@ def compare_files(
         credit=tuple(runs[0].credit.tolist()),
         restated=restated,
         origin=_origin(one, other, settings, options),
+        titles=one.taxonomy.titles,
         warnings=tuple(_warnings(one, other, restated, why_not)),
         marks=marks(one.n_reference, other.n_reference),
     )

@@ -439,7 +439,7 @@ def _target(read: ProductionRead) -> str:
 def _warnings(read: ProductionRead) -> Iterator[str]:
     set_aside, n = read.counts.n_set_aside, read.counts.n_read
     if set_aside > 0.01 * n:
-        yield f"{set_aside:,} of {n:,} rows were set aside; the reasons stand below."
+        yield f"{set_aside:,} of {n:,} rows were set aside; the report lists the reasons."
     if read.counts.tasks_grouped:
         yield (
             "Tasks are too many to be resampled one by one: random groups of tasks were, "

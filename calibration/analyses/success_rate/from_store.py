@@ -81,7 +81,7 @@ from calibration.success_rate.pass_at_k import PassAtK, count_trials, pass_over_
 from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts
 from calibration.success_rate.runs import RunCounts, absent_places, count_runs
 from calibration.taxonomy import Taxonomy
-from calibration.text import calendar, week_of
+from calibration.text import calendar, counted, sentence, week_of
 
 NO_VERDICTS = "the store holds no verdicts; import a judge's verdicts to correct for its errors"
 BY = ("week", "workflow", "model")
@@ -171,7 +171,7 @@ def rates_of_store(store: Store, options: ReportOptions | None = None) -> StoreR
         if options.workflow is not None and loaded.is_sample:
             row = rows_by(whole, options, "workflow")[options.workflow]
             n_open = loaded.open_disagreements
-            of = f"{n_open} open disagreements" if n_open else "the rate of one workflow"
+            of = counted(n_open, "open disagreement") if n_open else "the rate of one workflow"
             why = f"{of}: reviewer error is not in the interval"
             corrected, gross = (provisional(e, why) for e in (row.net.estimate, row.gross.estimate))
             kind = row.gross.kind
@@ -772,7 +772,7 @@ def left_out(store: Store, rates: StoreRates, counts: ProductionCounts) -> Itera
         (loaded.later_traces, "traces that came after the draw"),
         (
             int((frame["source"] == REFERENCE_SOURCE).sum()),
-            "traces of the reference set: calibration material that ranks no agent",
+            "traces of the reference set: for practice and examinations only",
         ),
     ):
         if n:
@@ -787,7 +787,7 @@ def notes(rates: StoreRates, agents_left_out: int = 0) -> Iterator[str]:
         yield f"{rates.loaded.open_disagreements:,} disagreements are open: provisional."
     if rates.judge is not None and rates.judge.agreed_error is not None:
         found = audited(rates.judge.agreed_error)
-        yield f"{found[0].upper()}{found[1:]}."
+        yield sentence(found)
     groups = "tags" if rates.calibrated else "groups"
     yield (
         f"Weeks, changes, {groups} and work lists rest on {BASIS}; cost and latency are those of "

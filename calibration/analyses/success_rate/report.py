@@ -13,6 +13,7 @@ import numpy as np
 
 from calibration.analyses.evidence.data import package_version
 from calibration.errors import InputError
+from calibration.files import read_text, unique_keys
 from calibration.judge_calibration.post_stratification import Estimand
 from calibration.judge_calibration.samples import Design
 from calibration.statistics.estimate import Estimate
@@ -556,10 +557,9 @@ def _by_fingerprint(given: str, folder: Path) -> Path:
         )
     found = {}
     for path in sorted(folder.glob("*.json")):
-        if path.stat().st_size <= MOST_FILE:
-            fingerprint = str(_json_of(path, strict=False).get("fingerprint", ""))
-            if fingerprint.startswith(given):
-                found[path] = fingerprint
+        fingerprint = str(_json_of(path, strict=False).get("fingerprint", ""))
+        if fingerprint.startswith(given):
+            found[path] = fingerprint
     if not found:
         raise InputError(
             f"no report with the fingerprint {given} in {folder}: save one with "
@@ -574,11 +574,16 @@ def _by_fingerprint(given: str, folder: Path) -> Path:
 
 def _json_of(path: Path, *, strict: bool = True) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
+        data = json.loads(read_text(path, most=MOST_FILE), object_pairs_hook=unique_keys)
+    except (InputError, ValueError, RecursionError) as error:
         if not strict:
             return {}
-        raise InputError(f"{path}: is no JSON report ({error!s:.200})") from error
+        what = (
+            error
+            if isinstance(error, InputError)
+            else f"{path}: is no JSON report ({error!s:.200})"
+        )
+        raise InputError(str(what)) from error
     if isinstance(data, dict):
         return data
     if strict:

@@ -1,1 +1,4 @@
-"""A result as a document: `success_rate`, `agreement`, `judge`, `gates`, `plans`, `reference`."""
+"""A result as a document.
+
+Modules: `success_rate`, `agreement`, `judge`, `gates`, `plans`, `reference`, `status`.
+"""

@@ -17,11 +17,14 @@ from calibration.reporting.document import (
     Section,
     Table,
     Words,
+    coefficient_cell,
     exposed,
     figure,
     notes,
     number,
     percent,
+    percent_cell,
+    percent_number,
     table_of,
 )
 from calibration.statistics.estimate import Estimate
@@ -46,15 +49,27 @@ SIGNIFICANT = 0.05
 
 
 def benchmark(alpha: Estimate) -> str:
-    """Return the conclusion that the lower limit of alpha allows (Krippendorff's bounds)."""
+    """Return the conclusion that the lower limit of alpha allows (Krippendorff's bounds).
+
+    Examples
+    --------
+    >>> benchmark(Estimate(value=0.83, interval=(0.766, 0.88), n=300, method="jackknife"))
+    'usable with care: agreement is 0.83 and could be as low as 0.77 (target 0.80)'
+    """
     if alpha.value is None or alpha.interval is None:
-        return "cannot be said: alpha has no interval"
-    low = f"{max(-1.0, alpha.interval[0]):.3f}".replace("0.", ".", 1)
-    if alpha.interval[0] >= RELY:
-        return f"rely on these labels: the lower limit of alpha is {low}, at least .8"
-    if alpha.interval[0] >= TENTATIVE:
-        return f"tentative conclusions only: the lower limit of alpha is {low}, below .8"
-    return f"do not use yet: the lower limit of alpha is {low}, below .667"
+        return "not known yet: agreement has no interval"
+    low = max(-1.0, alpha.interval[0])
+    # Rounded, a limit just below a bound would look like the bound.
+    digits = 2 if f"{low:.2f}" not in (f"{RELY:.2f}", f"{TENTATIVE:.2f}") else 3
+    found, least = f"agreement is {alpha.value:.{digits}f}", f"{low:.{digits}f}"
+    if low >= RELY:
+        return f"reliable: {found} and at least {least} (target {RELY:.2f})"
+    if low >= TENTATIVE:
+        return f"usable with care: {found} and could be as low as {least} (target {RELY:.2f})"
+    return (
+        f"not usable yet: {found} and could be as low as {least} "
+        f"(at least {TENTATIVE:.2f} is needed, target {RELY:.2f})"
+    )
 
 
 def chance(share: float, n_resamples: int) -> str:
@@ -67,9 +82,9 @@ def chance(share: float, n_resamples: int) -> str:
 
 def agreement(result: AgreementAnalysis, by: Collection[str] = BY) -> Document:
     """Return the agreement of a batch, with the requested slices."""
-    study = result.study
+    study, titles = result.study, result.taxonomy.titles
     sections = [Section(title="", blocks=(_coefficients(study, "trace"), *_beside(result)))]
-    sections += _slices(study, result.classes, result.reviewers, by)
+    sections += _slices(study, [titles[c] for c in result.classes], result.reviewers, by)
     if "reviewer" in by:
         sections += _against_keys(result)
     if result.disputed:
@@ -83,19 +98,29 @@ def agreement(result: AgreementAnalysis, by: Collection[str] = BY) -> Document:
                         d.question or "-",
                         f"{d.entropy:.2f}",
                         f"{d.cost or 0.0:.4f}",
-                        Name(", ".join(f"{who} {what}" for who, what in d.classes.items())),
+                        Name(
+                            ", ".join(f"{who} {titles.get(c, c)}" for who, c in d.classes.items())
+                        ),
                     )
                     for d in result.disputed[:SHOWN_ITEMS]
                 ],
             )
         )  # fmt: skip
     sections.append(Section(title="What to do", blocks=(Lines(items=tuple(_steps(result))),)))
+    first = next(iter(next_steps(result, titled=True)), None)
+    chosen = () if result.is_sample else (CHOSEN.strip(),)
+    about = tuple(_about(study, "trace"))
+    remarks = [*chosen, *about[:2]]
+    if first is not None:
+        remarks.append(f"{first.what.removesuffix('.')}: {first.why}")
     return Document(
         title=f"Agreement in {result.batch_id}, {len(result.reviewers)} reviewers",
         banners=(SIMULATED,) if result.simulated else (),
-        about=(*(() if result.is_sample else (CHOSEN.strip(),)), *_about(study, "trace")),
+        about=(*chosen, *about),
         sections=tuple(sections),
         footer=f"fingerprint {result.fingerprint[:16]}, taxonomy {result.taxonomy_version}",
+        brief=tuple(Words(text=line) for line in remarks),
+        then="" if first is None else first.command or "status",
     )
 
 
@@ -112,10 +137,12 @@ def ratings(result: RatingsAgreement, by: Collection[str] = BY) -> Document:
                 [(Name(rated.items[c.item]), f"{c.cost:.4f}") for c in study.costly[:SHOWN_ITEMS]],
             )
         )
+    about = tuple(_about(study, "item"))
     return Document(
         title=f"classes: {', '.join(rated.classes)}; weights: {result.weights}",
-        about=tuple(_about(study, "item")),
+        about=about,
         sections=tuple(sections),
+        brief=tuple(Words(text=line) for line in about[:2]),
     )
 
 
@@ -161,7 +188,10 @@ def _coefficients(found: Study, unit: str) -> Table:
     alpha = found.alpha
     if use.status not in ("ok", alpha.status) and use.gap.ok:
         remarks.append(f"alpha lies {figure(use.gap)} from AC1: {use.status}")
-    return _table(("coefficient", "value"), [(name, figure(e)) for name, e in named], remarks)
+    cells = [
+        (COEFFICIENTS[name], coefficient_cell(name, e)) for name, e in found.coefficients.items()
+    ]
+    return _table(("coefficient", "value"), cells, remarks)
 
 
 def _beside(result: AgreementAnalysis) -> Iterator[Block]:
@@ -176,7 +206,10 @@ def _beside(result: AgreementAnalysis) -> Iterator[Block]:
     if result.weighted:
         remarks.append("drawn with unequal probabilities: the figures above are of this batch;")
         remarks.append("weighted to production they are")
-        remarks += [f"  {COEFFICIENTS[name]:22} {number(e)}" for name, e in result.weighted.items()]
+        remarks += [
+            f"  {COEFFICIENTS[name]:22} {coefficient_cell(name, e)}"
+            for name, e in result.weighted.items()
+        ]
     if result.unplanned:
         remarks.append(
             f"{result.unplanned:,} left out: planned for one label, a second came by a flag or late"
@@ -187,7 +220,7 @@ def _beside(result: AgreementAnalysis) -> Iterator[Block]:
 
 
 def _steps(result: AgreementAnalysis) -> Iterator[str]:
-    for place, step in enumerate(next_steps(result), 1):
+    for place, step in enumerate(next_steps(result, titled=True), 1):
         yield f"  {place}. {step.what}"
         yield f"     {step.why}"
         if step.command is not None:
@@ -210,7 +243,7 @@ def _slices(
 def _classes(found: Study, classes: Sequence[str]) -> Iterator[Section]:
     rows = list(zip(classes, found.specific, found.class_kappas, found.class_shares, strict=False))
     cells = [
-        (Name(name), percent(share), figure(same), figure(kappa))
+        (Name(name), percent(share), percent_cell(same), figure(kappa))
         for name, same, kappa, share in rows
     ]
     remarks = [
@@ -230,7 +263,7 @@ def _classes(found: Study, classes: Sequence[str]) -> Iterator[Section]:
             ("classes", "share of disagreement", "lift", "items"),
             [
                 (
-                    pair, figure(of.observed), "-" if of.lift is None else f"{of.lift:.2f}",
+                    pair, percent_cell(of.observed), "-" if of.lift is None else f"{of.lift:.2f}",
                     f"{of.n_items:,}",
                 )
                 for pair, of in pairs
@@ -246,15 +279,14 @@ def _nodes(found: Study) -> Section:
     ]
     cells = [
         (
-            Name(name), f"{node.n_items:,}", figure(node.share.observed), figure(node.alpha),
+            Name(name), f"{node.n_items:,}", percent_cell(node.share.observed), figure(node.alpha),
             figure(node.ac1),
         )
         for name, node in found.nodes.items()
     ]  # fmt: skip
-    head = ("question", "items", "disagreement born here", "alpha", "AC1")
+    head = ("question", "items", "disagreements start here", "alpha", "AC1")
     return Section(
-        title="Per question (ratings whose path comes to it: the deeper, the fewer and the more "
-        "alike)",
+        title="Per question (items with two answers to it: the deeper, the fewer, the more alike)",
         blocks=(_table(head, cells, remarks),),
     )
 
@@ -264,7 +296,7 @@ def _raters(found: Study, classes: Sequence[str], raters: Sequence[str]) -> Iter
     remarks: list[str] = []
     for of in found.beside:
         who, same, without = raters[of.rater], of.agreement_with_others, of.alpha_without
-        cells.append((Name(who), figure(same), figure(without), figure(of.change)))
+        cells.append((Name(who), percent_cell(same), figure(without), figure(of.change)))
         remarks += notes(
             [
                 (f"agreement of {who}", same),
@@ -295,7 +327,7 @@ def _raters(found: Study, classes: Sequence[str], raters: Sequence[str]) -> Iter
             ),
             blocks=(
                 Words(text=f"alpha {number(pair.alpha)}, kappa {number(pair.kappa)}"),
-                Words(text=f"agreement {number(pair.percent_agreement)}"),
+                Words(text=f"agreement {percent_number(pair.percent_agreement)}"),
                 _table(
                     ("", *map(Name, names)),
                     [(Name(name), *(f"{c:g}" for c in counts)) for name, counts in rows],
@@ -315,14 +347,14 @@ def other_use(d: MarginDifference, rater: str, name: str, units: str) -> str:
     low, high = (100 * end for end in d.difference.interval or (0.0, 0.0))
     return (
         f"{rater} gives {name} {100 * (d.difference.value or 0.0):+.1f} pp "
-        f"[{low:+.1f}, {high:+.1f}] against the others on the same {units} "
+        f"[{low:+.1f}, {high:+.1f}] compared with the others on the same {units} "
         f"(Holm p = {d.p_holm:.2g})"
     )
 
 
 def _against_keys(result: AgreementAnalysis) -> Iterator[Section]:
     rows = [
-        (Name(of.reviewer_id), name, f"{key.n:,}", figure(key.accuracy), figure(key.gwet_ac))
+        (Name(of.reviewer_id), name, f"{key.n:,}", percent_cell(key.accuracy), figure(key.gwet_ac))
         for of in result.profiles
         for name, key in (("consensus", of.consensus), ("canonical", of.canonical))
         if key is not None
@@ -342,7 +374,7 @@ def _weeks(found: Study) -> Section:
         [
             (
                 name, f"{group.n_items:,}", figure(group.alpha), figure(group.ac1),
-                figure(group.percent_agreement),
+                percent_cell(group.percent_agreement),
             )
             for name, group in found.groups.items()
         ],

@@ -15,7 +15,7 @@ from calibration.reporting.document import (
     Row,
     Section,
     Table,
-    number,
+    percent_number,
 )
 from calibration.text import visible
 
@@ -31,7 +31,7 @@ def document(result: GateAnalysis) -> Document:
         banners=(*map(Name, result.marks), Name(verdict(result))),
         headline=Headline(
             name="Agent success rate (ASR)",
-            value=number(result.asr),
+            value=percent_number(result.asr),
             limits="",
             half_width="",
             kind=Name(result.kind),
@@ -42,6 +42,10 @@ def document(result: GateAnalysis) -> Document:
             Section(title="", blocks=(_table(gates),)),
             Section(title="", blocks=(Lines(items=tuple(_details(gates))),)),
             Section(title="", blocks=(Lines(items=tuple(_made(result))),)),
+        ),
+        brief=(
+            _table(gates),
+            Lines(items=tuple(_details([gate for gate in gates if gate.status != "pass"]))),
         ),
     )
 
@@ -120,7 +124,7 @@ def _detail(gate: GateResult) -> Iterator[str]:
         yield f"    {gate.method}, n = {gate.n:,}"
     if gate.blocks and gate.status in ("skipped", "not_estimable"):
         yield (
-            f"    a must gate without a result fails: mend it, or set allow_skipped = true under "
+            f"    a must gate without a result fails: fix it, or set allow_skipped = true under "
             f'[gates."{gate.name}"]'
         )
     for part in gate.parts[:SHOWN_PARTS]:

@@ -1,6 +1,8 @@
 """A judge report as a document, and the sentences on a judge that the Judge page shares."""
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from calibration.agreement.annotators import BesidePanel
 from calibration.analyses.evidence.data import UNKNOWN, ReviewedTrace
@@ -34,16 +36,20 @@ from calibration.reporting.document import (
     Section,
     Table,
     Words,
+    coefficient_cell,
     figure,
     notes,
     number,
     percent,
+    percent_cell,
+    percent_figure,
+    percent_number,
     rate_sentence,
     table_of,
 )
 from calibration.statistics.estimate import OK, Estimate
 from calibration.statistics.means import MeanAgainstZero
-from calibration.text import one_line
+from calibration.text import counted, one_line, sentence
 
 DISAGREEMENTS_SHOWN = 20
 GROUPS_SHOWN = 12
@@ -71,9 +77,10 @@ LINES_SHOWN = 5
 
 # Sources of the width of an interval, and what makes them smaller.
 WIDTH = {
-    "production": ("runs of production", "more runs"),
-    "labels": ("errors of the judge, known from the labels", "more labels, or a better judge"),
-    "reviewers": ("errors of reviewers", "more traces labelled twice and adjudicated"),
+    "human_sampling": ("human sampling", "more labels"),
+    "judge": ("judge", "a better judge"),
+    "production": ("production sampling", "more runs"),
+    "reviewers": ("reviewer error", "more traces labelled twice and adjudicated"),
 }
 
 SYNTHETIC = {
@@ -86,9 +93,7 @@ BORROWED = (
 )
 FLIPS = ("wrong sign", "turns at")
 
-ELSEWHERE = (
-    "For other tasks, other periods or another version of the judge: not without labels of theirs."
-)
+ELSEWHERE = "Other tasks, other periods and other versions of the judge need labels of their own."
 
 COVARIATES = {"response": "length of the response", "steps": "number of steps"}
 
@@ -96,16 +101,17 @@ COVARIATES = {"response": "length of the response", "steps": "number of steps"}
 def document(report: JudgeReport) -> Document:
     """Return the report; a part that could not be computed gives its reason and hides no other."""
     found, diagnosed, missing = report.calibration, report.diagnostics, report.not_computed
+    titles = found.titles
     of = found.provenance
     sections = [_use(found, diagnosed), _rates(found), *_outcomes(found)]
     if diagnosed is not None:
         sections.append(_ceiling(diagnosed.ceiling, found))
     sections += [_crossed(found), _quality(found)]
     if diagnosed is not None:
-        sections += _errors(diagnosed)
+        sections += _errors(diagnosed, titles)
     sections += _part("Errors by group, class and question", DIAGNOSTICS, missing)
     if report.drift is not None:
-        sections.append(_drift(report.drift))
+        sections.append(_drift(report.drift, titles))
     sections += _part("Has the judge moved?", DRIFT, missing)
     if report.groups is not None:
         sections.append(_groups(report.groups))
@@ -117,7 +123,26 @@ def document(report: JudgeReport) -> Document:
         about=tuple(_about(found)),
         sections=tuple(sections),
         footer=f"seed {found.seed}; fingerprint {found.fingerprint[:16]}",
+        # Without a rate the answer is what would help.
+        brief=sections[0].blocks
+        + (sections[-1].blocks if found.calibration.headline is None else ()),
+        then=_then(found),
     )
+
+
+def _then(found: JudgeCalibration) -> str:
+    """Return the command that takes a judge of the store further."""
+    of = found.provenance
+    if of.source != "store":
+        return ""
+    if found.calibration.headline is None:
+        return "status"
+    return f"report --judge {shlex.quote(of.judge_id)} --batch {shlex.quote(of.batch_id)}"
+
+
+def _titled(names: Iterable[str], titles: Mapping[str, str]) -> list[str]:
+    """Return what people call classes and verdicts."""
+    return [titles.get(name, name) for name in names]
 
 
 def _part(title: str, part: str, missing: Mapping[str, str]) -> Iterator[Section]:
@@ -208,11 +233,11 @@ def _use(found: JudgeCalibration, diagnosed: JudgeDiagnostics | None) -> Section
     lines = [in_a_sentence(found), for_the_rate(found)]
     if calibration.headline is None:
         human = calibration.estimates["human_only"].net
-        lines += [f"Human labels alone give {number(human)}."] if human.ok else []
+        lines += [f"Human labels alone give {percent_number(human)}."] if human.ok else []
     if off := as_it_is(calibration):
-        lines.append(f"{off[0].upper()}{off[1:]}.")
+        lines.append(sentence(off))
     if calibration.gain is not None and calibration.gain.value is not None:
-        lines.append(f"One label with it is worth this many without: {number(calibration.gain, 2)}")
+        lines.append(f"{saved_labelling(calibration.gain)}.")
     lines += [for_single_traces(found, alpha), ELSEWHERE]
     return Section(
         title="Can this judge be used?", blocks=tuple(Words(text=line) for line in lines)
@@ -240,11 +265,11 @@ def for_the_rate(result: JudgeCalibration) -> str:
     but = [] if head.net.status == OK else [head.net.status.replace("_", " ", 1)]
     mine = calibration.headline_warnings
     if any(w.code == WIDER for w in mine):
-        but.append("it adds nothing to the human labels: the interval is no shorter with it")
+        but.append("the judge adds nothing to the human labels: the interval is no shorter with it")
     but += [w.why for w in mine if w.code != WIDER]
     if result.design == "reference":
         but.append("only as long as it errs in production as on these traces")
-    use = f"yes, corrected it is {figure(head.net).removesuffix(' +')}"
+    use = f"yes, corrected it is {percent_figure(head.net)}"
     return f"For the rate: {use}{', but ' if but else ''}{'; '.join(but)}."
 
 
@@ -256,7 +281,7 @@ def as_it_is(calibration: Calibration) -> str | None:
     off, interval = raw - head.net.value, head.net.interval
     inside = interval is not None and interval[0] <= raw <= interval[1]
     return (
-        f"taken as it is the judge says {raw:.3f}, {abs(off):.3f} too "
+        f"uncorrected, the judge gives {percent(raw)}, {100 * abs(off):.1f} points too "
         f"{'high' if off > 0 else 'low'}, {'inside' if inside else 'outside'} that interval"
     )
 
@@ -268,8 +293,8 @@ def for_single_traces(result: JudgeCalibration, alpha: BesidePanel | None) -> st
         return f"For single traces: not known, {accuracy.status.replace('_', ' ', 1)}."
     if alpha is None or alpha.within is None:
         return (
-            "For single traces: not known, too few traces have two human labels to tell how far "
-            "humans differ among themselves."
+            "For single traces: not known, too few traces have two human labels to show how far "
+            "reviewers differ from each other."
         )
     return f"For single traces: {'perhaps' if alpha.within else 'no'}, {beside_humans(alpha)}."
 
@@ -288,16 +313,20 @@ def _rates(result: JudgeCalibration) -> Section:
         remarks.append(corrected_by(calibration.two_phase, calibration.two_phase.correction))
     rates = table_of(
         "",
-        ("estimator", "net", "gross"),
+        ("estimator", "net", "before cost penalty"),
         [
-            (name + " *" * (name == calibration.headline), figure(e.net), figure(e.gross))
+            (
+                name + " *" * (name == calibration.headline),
+                percent_cell(e.net),
+                percent_cell(e.gross),
+            )
             for name, e in estimates.items()
         ],
         notes=remarks,
     )
     more = (width_table(calibration), reviewer_effects(result.reviewers))
     return Section(
-        title="Agent success rate, net of cost and gross",
+        title="Agent success rate, net of cost and before the cost penalty",
         blocks=(rates, *(table for table in more if table is not None)),
     )
 
@@ -307,11 +336,11 @@ def moved_by_skips(skipped: int, found: IfSkipped) -> str:
     limits = (
         ""
         if found.lower_limit is None or found.upper_limit is None
-        else f", and its limits to [{found.lower_limit:.3f}, {found.upper_limit:.3f}]"
+        else f", and its limits to [{100 * found.lower_limit:.1f}, {100 * found.upper_limit:.1f}]"
     )
     return (
-        f"{skipped} skipped traces could move the rate to {found.lowest:.3f} or "
-        f"{found.highest:.3f}{limits}"
+        f"{skipped} skipped traces could move the rate to {percent(found.lowest)} or "
+        f"{percent(found.highest)}{limits}"
     )
 
 
@@ -323,46 +352,106 @@ def corrected_by(found: TwoPhase, correction: float) -> str:
     )
 
 
+def saved_labelling(gain: Estimate) -> str:
+    """Return how much labelling the judge saves, from what a label with it is worth without.
+
+    Examples
+    --------
+    >>> saved_labelling(Estimate(value=2.435, interval=(1.866, 3.177), n=300, method="jackknife"))
+    'The judge saves 58.9 % [46.4, 68.5] of labelling'
+    """
+    if gain.value is None:
+        return (
+            f"How much labelling the judge saves is not known: {gain.status.replace('_', ' ', 1)}"
+        )
+    if gain.value <= 1:
+        return "The judge saves no labelling: human labels alone are as good"
+    status = "" if gain.status == OK else f" ({gain.status})"
+    return f"The judge saves {percent_figure(saved_share(gain))} of labelling{status}"
+
+
+def saved_share(gain: Estimate) -> Estimate:
+    """Return the share of labels that the judge saves, with limits of at least 0."""
+    if gain.value is None:
+        return gain
+    limits = gain.interval
+    if limits is not None:
+        limits = max(0.0, 1 - 1 / limits[0]), max(0.0, 1 - 1 / limits[1])
+    return replace(gain, value=1 - 1 / gain.value, se=None, interval=limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WidthStep:
+    """One source of the width of an interval: the half-width before and after it is added."""
+
+    source: str
+    start: float
+    end: float
+    share: float
+
+
+def width_steps(found: Calibration) -> tuple[WidthStep, ...]:
+    """Return how the half-width of the headline builds up, source by source; empty without one.
+
+    Variances add up and half-widths do not: each step is the square root of the sum so far, in the
+    order of `Calibration.variance_sources`.
+    """
+    sources, head = found.variance_sources, found.headline_estimate
+    if sources is None or head is None or not head.net.half_width or not head.net.se:
+        return ()
+    reach, so_far, steps = head.net.half_width / head.net.se, 0.0, []
+    for name, part in sources.items():
+        start, so_far = reach * so_far**0.5, max(0.0, so_far + part)
+        steps.append(
+            WidthStep(
+                source=name, start=start, end=reach * so_far**0.5, share=part / head.net.se**2
+            )
+        )
+    return tuple(steps)
+
+
 def width_table(found: Calibration) -> Table | None:
     """Return where the width of the headline's interval comes from; None without an interval."""
-    parts, head = found.variance_parts, found.headline_estimate
-    if parts is None or head is None or head.net.half_width is None or head.net.se is None:
+    steps = width_steps(found)
+    if not steps:
         return None
-    whole, reach = head.net.se**2, head.net.half_width / head.net.se
     overlap = 0 if found.two_phase is None else found.two_phase.overlap
     known_from = {
+        "human_sampling": f"{found.n_labels:,} labels alone",
+        "judge": f"{found.n_labels:,} labelled verdicts",
         "production": f"{found.n_production:,} runs",
-        "labels": f"{found.n_labels:,} labelled traces",
         "reviewers": f"{overlap:,} traces with two labels",
     }
     remarks = [
-        f"All together \u00b1 {head.net.half_width:.3f}; the squares of the parts add up to its "
-        "square."
+        f"All together \u00b1 {100 * steps[-1].end:.1f} points. The shares of the variance "
+        "add up to 100 %; a share below zero makes the interval narrower."
     ]
-    human = found.estimates.get("human_only")
-    if found.design == "production" and human is not None and human.net.half_width is not None:
-        remarks.append(f"The same labels without the judge: \u00b1 {human.net.half_width:.3f}.")
-    if "reviewers" not in parts:
+    if all(step.source != "reviewers" for step in steps):
         remarks.append("The errors of reviewers are not in the interval.")
+    top = max(step.end for step in steps)
     return table_of(
         "Where the width of the interval comes from",
-        ("source", "known from", "share of the variance", "alone", "what makes it smaller"),
+        ("source", "known from", "adds", "half-width so far", "share of the variance",
+         "what makes it smaller"),
         [
             (
-                WIDTH[name][0],
-                known_from[name],
-                f"{100 * part / whole:.0f} %",
-                f"\u00b1 {reach * part**0.5:.3f}",
-                WIDTH[name][1],
+                WIDTH[step.source][0],
+                known_from[step.source],
+                f"{100 * (step.end - step.start):+.1f} points",
+                f"\u00b1 {100 * step.end:.1f} points",
+                percent(step.share),
+                WIDTH[step.source][1],
             )
-            for name, part in parts.items()
+            for step in steps
         ],
-        [Mark(value=part / whole) for part in parts.values()],
-        scale=(0.0, 1.0),
-        scale_labels=("0 %", "100 % of the variance"),
-        bars=True,
+        [
+            Mark(value=step.end, low=min(step.start, step.end), high=max(step.start, step.end))
+            for step in steps
+        ],
+        scale=(0.0, top),
+        scale_labels=("0", f"\u00b1 {100 * top:.1f} points"),
         notes=remarks,
-    )
+    )  # fmt: skip
 
 
 def reviewer_effects(found: Mapping[str, Estimate]) -> Table | None:
@@ -371,13 +460,13 @@ def reviewer_effects(found: Mapping[str, Estimate]) -> Table | None:
         return None
     shown = {Name(who): one for who, one in found.items()}
     return table_of(
-        "Reviewers against the settled class of shared traces",
+        "Reviewers compared with the final label of shared traces",
         ("reviewer", "points of the rate", "shared traces"),
         [(who, points_of(one), f"{one.n:,}") for who, one in shown.items()],
         notes=(
             *notes(shown.items()),
-            "Above zero: more lenient than the class that was agreed or adjudicated. Of four "
-            "reviewers or more each is pulled toward the mean of all, most with few traces.",
+            "Above zero: more lenient than the class that was agreed or adjudicated. With four "
+            "reviewers or more, each is pulled toward the mean of all, most with few traces.",
         ),
     )
 
@@ -398,7 +487,7 @@ def against_noise(found: NoiseCeiling, accuracy: Estimate) -> str:
         return f"How well a judge could agree with the labels: {number(best)}."
     own = "" if accuracy.value is None else f"; this judge: {100 * accuracy.value:.1f} %"
     return (
-        f"One reviewer alone gives the settled class on {100 * single.value:.1f} % of the "
+        f"One reviewer alone gives the final label on {100 * single.value:.1f} % of the "
         f"{single.n:,} traces with two labels. A judge without any error would agree with "
         f"{100 * best.value:.1f} % of all labels{own}."
     )
@@ -408,15 +497,20 @@ def _outcomes(result: JudgeCalibration) -> Iterator[Section]:
     shares = result.calibration.class_shares.get(result.calibration.headline or "")
     if shares is None:
         return
-    named = list(zip(map(Name, result.classes), shares, strict=True))
-    cells = [(name, figure(share), f"{result.credit[name]:g}") for name, share in named]
+    classes = map(Name, _titled(result.classes, result.titles))
+    named = list(zip(classes, shares, strict=True))
+    credits = (result.credit[name] for name in result.classes)
+    cells = [
+        (name, percent_cell(share), f"{credit:g}")
+        for (name, share), credit in zip(named, credits, strict=True)
+    ]
     found = table_of("", ("class", "share", "credit"), cells, notes=notes(named))
     yield Section(title="Outcome shares (corrected)", blocks=(found,))
 
 
 def _ceiling(found: Mapping[str, BesidePanel], judged: JudgeCalibration) -> Section:
     """Return the human ceiling, the agreement of the judge with humans, and the difference."""
-    title = "What do the humans reach themselves?"
+    title = "How far do the reviewers agree themselves?"
     best = judged.noise_ceiling
     accuracy = judged.calibration.judge.accuracy
     noise = () if best is None else (Words(text=against_noise(best, accuracy)),)
@@ -434,7 +528,10 @@ def _ceiling(found: Mapping[str, BesidePanel], judged: JudgeCalibration) -> Sect
         "",
         ("agreement", "human with human", "judge with human", "difference"),
         [
-            (COEFFICIENTS[name], figure(b.panel), figure(b.outsider), figure(b.difference))
+            (
+                COEFFICIENTS[name],
+                *(coefficient_cell(name, e) for e in (b.panel, b.outsider, b.difference)),
+            )
             for name, b in found.items()
         ],
         notes=notes(sides),
@@ -448,28 +545,31 @@ def beside_humans(alpha: BesidePanel) -> str:
     """Return whether the judge is within human disagreement."""
     limits = alpha.difference.interval
     if alpha.within is None or limits is None:
-        return "whether the judge is as good as one more human cannot be said: label more by two"
+        return (
+            "too few labels to compare the judge with one more reviewer: have more labelled twice"
+        )
     if not alpha.within:
         return (
-            "the judge agrees less with the humans than they with each other: its alpha is lower "
-            f"by {-limits[1]:.3f} to {-limits[0]:.3f}"
+            "the judge agrees less with the reviewers than they do with each other: its alpha is "
+            f"lower by {-limits[1]:.2f} to {-limits[0]:.2f}"
         )
     return (
-        "the judge is not shown to be worse than one more human; its alpha may still be "
-        f"lower by {max(0.0, -limits[0]):.3f}"
+        "the judge is not shown to be worse than one more reviewer; its alpha may still be "
+        f"lower by {max(0.0, -limits[0]):.2f}"
     )
 
 
 def _crossed(result: JudgeCalibration) -> Section:
     """Return labelled traces by class and verdict; if reviewers differ, a trace is divided."""
     counts = result.calibration.confusion.table.tolist()
+    classes = _titled(result.classes, result.titles)
     blocks: list[Block] = [
         table_of(
             "",
-            ("", *map(Name, result.verdict_names)),
+            ("", *map(Name, _titled(result.verdict_names, result.titles))),
             [
                 (Name(name), *(f"{count:g}" for count in row))
-                for name, row in zip(result.classes, counts, strict=True)
+                for name, row in zip(classes, counts, strict=True)
             ],
         )
     ]
@@ -484,7 +584,8 @@ def _crossed(result: JudgeCalibration) -> Section:
 def _quality(result: JudgeCalibration) -> Section:
     """Return accuracy, kappa and alpha, and recall and precision of each class."""
     quality = result.calibration.judge
-    pairs = list(zip(map(Name, result.classes), quality.per_class, strict=True))
+    classes = _titled(result.classes, result.titles)
+    pairs = list(zip(map(Name, classes), quality.per_class, strict=True))
     marked = [(f"recall of {name}", q.recall) for name, q in pairs]
     marked += [(f"precision of {name}", q.precision) for name, q in pairs]
     remarks = [
@@ -499,17 +600,27 @@ def _quality(result: JudgeCalibration) -> Section:
         "",
         ("class", "recall", "precision", "labels", "verdicts"),
         [
-            (name, figure(q.recall), figure(q.precision), f"{q.n_human:.4g}", f"{q.n_judge:.4g}")
+            (
+                name,
+                percent_cell(q.recall),
+                percent_cell(q.precision),
+                f"{q.n_human:.4g}",
+                f"{q.n_judge:.4g}",
+            )
             for name, q in pairs
         ],
         notes=remarks,
     )
-    overall = {"accuracy": quality.accuracy, "kappa": quality.kappa, "alpha": result.alpha}
-    return Section(title="How far off is it?", blocks=(_facts(overall), by_class))
+    overall = (
+        ("accuracy", percent_number(quality.accuracy)),
+        ("kappa", number(quality.kappa)),
+        ("alpha", number(result.alpha)),
+    )
+    return Section(title="How far off is it?", blocks=(Facts(items=overall), by_class))
 
 
-def _facts(found: Mapping[str, Estimate]) -> Facts:
-    return Facts(items=tuple((name, number(estimate)) for name, estimate in found.items()))
+def _shares(found: Mapping[str, Estimate]) -> Facts:
+    return Facts(items=tuple((name, percent_number(share)) for name, share in found.items()))
 
 
 def _tested(found: Mapping[str, MeanAgainstZero]) -> Facts:
@@ -523,8 +634,8 @@ def _tested(found: Mapping[str, MeanAgainstZero]) -> Facts:
 def over_time(found: LabelDrift) -> str:
     """Say whether labels of earlier runs still hold, and how many a month keep the half-width."""
     if found.middle is None:
-        return f"Whether they hold over time is not known: {found.status.partition(': ')[2]}."
-    parts = f"{found.first} to {found.last}, parted at {found.middle}"
+        return f"Whether the labels still hold is not known: {found.status.partition(': ')[2]}."
+    parts = f"{found.first} to {found.last}, split at {found.middle}"
     if not found.p_holm:
         words = f"No verdict can be tested for a change over time ({parts})."
     else:
@@ -542,19 +653,19 @@ def over_time(found: LabelDrift) -> str:
     return f"{words} About {found.a_month:,} labels a month keep the half-width."
 
 
-def _errors(result: JudgeDiagnostics) -> Iterator[Section]:
+def _errors(result: JudgeDiagnostics, titles: Mapping[str, str]) -> Iterator[Section]:
     """Yield errors by question, group and class, and what they go with."""
     if result.grades is not None:
         yield _grades(result.grades, result.grade_names)
     if result.nodes:
         yield _questions(result.nodes, result.errors)
     if result.disagreements:
-        yield _disagreements(result.disagreements)
+        yield _disagreements(result.disagreements, titles)
     yield _lenient(result)
     if result.slopes:
         yield _slopes(result.slopes, result.own_family)
     if result.retest.changed.ok:
-        yield _asked_again(result.retest, result.verdict_names)
+        yield _asked_again(result.retest, _titled(result.verdict_names, titles))
     if result.over_time is not None:
         yield Section(
             title="Do the labels still hold?", blocks=(Words(text=over_time(result.over_time)),)
@@ -577,8 +688,8 @@ def _grades(found: OrdinalAgreement, names: Sequence[str]) -> Section:
     chance = found.within_one_by_chance
     by_chance = "" if chance is None else f"; {chance:.3f} by chance alone"
     items = [
-        ("same grade", number(found.exact)),
-        ("within one grade", f"{number(found.within_one)}{by_chance}"),
+        ("same grade", percent_number(found.exact)),
+        ("within one grade", f"{percent_number(found.within_one)}{by_chance}"),
         ("quadratic kappa", number(found.kappa)),
     ]
     if found.bias is not None:
@@ -599,22 +710,24 @@ def _questions(nodes: Mapping[str, NodeQuality], errors: Mapping[str | None, flo
         (yes, missed), (added, no) = q.table
         counts = (f"{count:.4g}" for count in (yes, missed, added, no))
         share = percent(errors.get(name, 0.0) / total if total else None)
-        cells.append((Name(name), *counts, figure(q.yes_recall, 2), figure(q.no_recall, 2), share))
+        cells.append(
+            (Name(name), *counts, percent_cell(q.yes_recall), percent_cell(q.no_recall), share)
+        )
     head = (
         "question", "both", "only human", "only judge", "none", "yes found", "no found",
-        "errors begin here",
+        "errors start here",
     )  # fmt: skip
     none = errors.get(None)
     remarks = [] if none is None else [f"{none:.4g} of {total:.4g} errors: {NO_VERDICT_GIVEN}"]
     return Section(
-        title="At which question does it part from the humans? Who says yes, where both come to it",
+        title="At which question do its errors start? Who says yes, where both answer it",
         blocks=(table_of("", head, cells, notes=remarks),),
     )
 
 
-def _disagreements(found: Sequence[ReviewedTrace]) -> Section:
+def _disagreements(found: Sequence[ReviewedTrace], titles: Mapping[str, str]) -> Section:
     """Return the disagreements that move the rate most, with verdict and labels."""
-    lines = [line for item in found[:DISAGREEMENTS_SHOWN] for line in _disagreement(item)]
+    lines = [line for item in found[:DISAGREEMENTS_SHOWN] for line in _disagreement(item, titles)]
     if len(found) > DISAGREEMENTS_SHOWN:
         lines.append(f"  and {len(found) - DISAGREEMENTS_SHOWN:,} more, all of them in --json")
     most = f", the {DISAGREEMENTS_SHOWN} that move the rate most"
@@ -625,21 +738,24 @@ def _disagreements(found: Sequence[ReviewedTrace]) -> Section:
     )
 
 
-def _disagreement(item: ReviewedTrace) -> Iterator[str]:
+def _disagreement(item: ReviewedTrace, titles: Mapping[str, str]) -> Iterator[str]:
     moved = f", moves the rate by {item.moves:.4f}" if item.moves else ""
-    where = "" if item.question is None else f", part at {item.question}"
+    where = "" if item.question is None else f", first difference at {item.question}"
     whose = ", ".join(
         one_line(name, most=60) for name in (item.workflow, item.agent) if name != UNKNOWN
     )
+    verdict = item.verdict or ""
     yield f"  {one_line(item.trace_id, most=60)}{f' ({whose})' if whose else ''}{where}{moved}"
-    yield f"    judge: {one_line(item.verdict or '', most=60)}{_because(item.reason)}"
+    yield f"    judge: {one_line(titles.get(verdict, verdict), most=60)}{_because(item.reason)}"
     yield from _quotes(item.evidence)
     for label in item.labels:
-        who = f"{one_line(label.reviewer, most=60)}: {one_line(label.outcome or '', most=60)}"
+        given = titles.get(label.outcome or "", label.outcome or "")
+        who = f"{one_line(label.reviewer, most=60)}: {one_line(given, most=60)}"
         yield f"    {who}{_because(label.rationale)}"
         yield from _quotes(label.evidence)
     if item.adjudicated:
-        yield f"    settled: {', '.join(one_line(name, most=60) for name in item.human)}"
+        final = [one_line(name, most=60) for name in _titled(item.human, titles)]
+        yield f"    final label: {', '.join(final)}"
 
 
 def _because(text: str | None) -> str:
@@ -658,7 +774,7 @@ def _lenient(result: JudgeDiagnostics) -> Section:
         if len(rows) > 1:
             blocks.append(_lenient_by(by, rows))
     return Section(
-        title="Is it lenient? Credit of the verdict less the human one (above 0: lenient)",
+        title="Is it lenient? Credit of the verdict minus credit of the label (above 0: lenient)",
         blocks=tuple(blocks),
     )
 
@@ -697,7 +813,7 @@ def _slopes(found: Mapping[str, MeanAgainstZero], own_family: MeanAgainstZero) -
 def _asked_again(again: Retest, verdict_names: Sequence[str]) -> Section:
     """Return how often the judge changes its verdict on repetition."""
     blocks: list[Block] = [
-        _facts(
+        _shares(
             {
                 "traces whose verdict changes": again.changed,
                 "chance that two verdicts on one differ": again.differ,
@@ -705,7 +821,7 @@ def _asked_again(again: Retest, verdict_names: Sequence[str]) -> Section:
         )
     ]
     cells = [
-        (Name(name), figure(share))
+        (Name(name), percent_cell(share))
         for name, share in zip(verdict_names, again.per_verdict, strict=False)
         if share.ok
     ]
@@ -736,9 +852,8 @@ def _remedies(result: JudgeCalibration) -> Section:
         *notices("warning", calibration.warnings),
     ]
     if result.human is not None and result.human.n_open:
-        lines.append(
-            f"settle the {result.human.n_open:,} open disagreements: until then provisional"
-        )
+        n_open = counted(result.human.n_open, "open disagreement")
+        lines.append(f"adjudicate the {n_open}: until then provisional")
     aside = all(notice.code == "ppi_few_labels" for notice in calibration.warnings)
     if calibration.headline is not None and aside:
         lines.append("more labels: four times as many halve the interval")
@@ -762,20 +877,20 @@ def notices(kind: str, found: Sequence[Notice]) -> Iterator[str]:
         yield f"{kind}: {whom}: {why}; {reasons[0][1]}{'' if same else ', and so for the others'}"
 
 
-def _drift(result: JudgeDrift) -> Section:
+def _drift(result: JudgeDrift, titles: Mapping[str, str]) -> Section:
     """Return the differences between two judges on the same traces."""
     before, after = one_line(result.before, most=60), one_line(result.after, most=60)
-    overall = {
-        "same verdict": result.same,
-        "alpha": result.alpha,
-        f"mean credit, {after} less {before}": result.credit_change.estimate,
-    }
+    overall = (
+        ("same verdict", percent_number(result.same)),
+        ("alpha", number(result.alpha)),
+        (f"mean credit, {after} less {before}", number(result.credit_change.estimate)),
+    )
     verdicts = table_of(
         "",
         ("verdict", before, after, f"only {before}", f"only {after}", "p", "p adjusted"),
         [
             (
-                Name(row.name), percent(row.before), percent(row.after),
+                Name(titles.get(row.name, row.name)), percent(row.before), percent(row.after),
                 f"{row.only_before:,}", f"{row.only_after:,}",
                 *("-" if p is None else p_value_text(p) for p in (row.test.p_value, row.p_holm)),
             )
@@ -783,7 +898,7 @@ def _drift(result: JudgeDrift) -> Section:
         ],
         notes=["p: McNemar's test that both give the verdict as often"],
     )  # fmt: skip
-    blocks: list[Block] = [_facts(overall), verdicts]
+    blocks: list[Block] = [Facts(items=overall), verdicts]
     humans = result.against_humans
     if humans is None:
         blocks.append(
@@ -795,7 +910,7 @@ def _drift(result: JudgeDrift) -> Section:
     else:
         blocks.append(Words(text=f"against the humans, {humans.n:,} labelled traces:"))
         blocks.append(
-            _facts(
+            _shares(
                 {
                     f"accuracy of {before}": humans.accuracy_before.estimate,
                     f"accuracy of {after}": humans.accuracy_after.estimate,
@@ -832,11 +947,12 @@ def _groups(result: GroupRates) -> Section:
     remarks.append(errs_alike(result.rates))
     rates = table_of(
         "",
-        (result.by, "labels", "judged", "net of cost", "gross", "judge lenient by"),
+        (result.by, "labels", "judged", "net of cost", "before cost penalty", "judge lenient by"),
         [
             (
                 Name(row.name + " ~" * (row.net.kind != "direct")), f"{row.net.n_labels:,}",
-                f"{row.net.n_production:,}", figure(row.net.estimate), figure(row.gross.estimate),
+                f"{row.net.n_production:,}", percent_cell(row.net.estimate),
+                percent_cell(row.gross.estimate),
                 figure(row.leniency.estimate),
             )
             for row in rows
@@ -856,11 +972,11 @@ def adjusted_p(compared: GroupComparison) -> str:
 def errs_alike(rates: RatesTest) -> str:
     """Return whether the judge errs alike in all groups."""
     if rates.statistic is None:
-        return f"does the judge err alike? {rates.status.replace('_', ' ', 1)}"
+        return f"does the judge err alike in all groups? {rates.status.replace('_', ' ', 1)}"
     return (
-        f"does the judge err alike? chi-square {rates.statistic:.1f} on {rates.df} df, "
-        f"p {p_value_text(rates.p_value or 0.0)} ({rates.n_groups} groups, {rates.n:,} labels; "
-        "a large p does not show it)"
+        f"does the judge err alike in all groups? chi-square {rates.statistic:.1f} on {rates.df} "
+        f"df, p {p_value_text(rates.p_value or 0.0)} ({rates.n_groups} groups, {rates.n:,} labels; "
+        "a large p does not prove it)"
     )
 
 
@@ -880,8 +996,8 @@ def _pairs(pairs: Sequence[GroupPair]) -> Iterator[Block]:
         remarks += [
             "~ synthetic, both sides with the error rates of all groups: gates nothing",
             "wrong sign: chance of it if the judge errs alike in both",
-            "turns at: share of one group's traces that the judge would have to pass beyond what "
-            "it would pass of the other's, for the ranking to turn around",
+            "turns at: the ranking turns around if the judge wrongly passes this much more of one "
+            "group's traces than of the other's",
         ]
     yield table_of(
         "Differences, net of cost (each interval is for one pair; p adjusted for all, Holm)",
@@ -892,7 +1008,7 @@ def _pairs(pairs: Sequence[GroupPair]) -> Iterator[Block]:
         [
             (
                 _both(pair), *(_of_side(side) for side in pair.net.sides),
-                figure(pair.net.difference), adjusted_p(pair.net),
+                percent_cell(pair.net.difference), adjusted_p(pair.net),
                 *((percent(pair.net.flip_chance), percent(pair.net.flips_at)) if synthetic else ()),
                 figure(pair.leniency_difference),
             )

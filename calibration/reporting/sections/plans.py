@@ -18,9 +18,11 @@ from calibration.reporting.document import (
     Section,
     Table,
     Words,
-    number,
+    percent_number,
     table_of,
 )
+from calibration.reporting.sections.judge import saved_labelling
+from calibration.text import hours, points
 
 
 def half_width(value: float) -> str:
@@ -28,26 +30,13 @@ def half_width(value: float) -> str:
     return "±" + f"{value:.3f}".removeprefix("0")
 
 
-def hours(value: float | None) -> str:
-    """Return hours, or minutes below one hour.
-
-    Examples
-    --------
-    >>> hours(0.4), hours(12.34), hours(None)
-    ('24 min', '12.3 h', 'not known')
-    """
-    if value is None:
-        return "not known"
-    return f"{60 * value:.0f} min" if value < 1.5 else f"{value:,.1f} h"
-
-
 def enough(results: Results) -> str:
     """Return the present precision and the gain from further labels."""
     now = results.headline.half_width
     if now is None:
         return results.headline.status.replace("_", " ", 1)
-    steps = [f"{step.more:,} more give {half_width(step.half_width)}" for step in results.further]
-    return f"now {half_width(now)}; " + (
+    steps = [f"{step.more:,} more give {points(step.half_width)}" for step in results.further]
+    return f"now {points(now)}; " + (
         ", ".join(steps) if steps else "every trace is labelled, more would need new traces"
     )
 
@@ -57,41 +46,46 @@ def stopping(rule: StoppingRule) -> Document:
     return Document(
         title=f"{rule.batch_id}: {rule.n:,} labelled traces",
         sections=(Section(title="", blocks=(Words(text=stop_words(rule)),)),),
+        then="report" if rule.may_stop else "status",
     )
 
 
 def stop_words(rule: StoppingRule) -> str:
-    """Say in a sentence whether labelling may stop, and how many labels more are expected.
+    r"""Say in a sentence whether labelling may stop, and how many labels more are expected.
 
     Examples
     --------
     >>> rule = StoppingRule(
     ...     batch_id="b", goal=0.05, now=0.061, n=120, more=80, confidence_level=0.95, status="ok"
     ... )
-    >>> stop_words(rule).split("; ")
-    ['Do not stop yet at ±.050: the limits that hold at every look are ±.061',
-     'about 80 more labelled traces are expected to be needed.']
+    >>> print(stop_words(rule).replace(",", ",\n").replace(";", ";\n"))
+    Keep labelling: the goal is ±5.0 points,
+     and the interval that allows for repeated looks is ±6.1 points;
+     about 80 more labelled traces are expected to be needed.
     """
     if rule.now is None:
         return f"No stopping rule: {rule.status.removeprefix('not_estimable: ')}."
-    now = f"the limits that hold at every look are {half_width(rule.now)}"
+    now = (
+        f"the goal is {points(rule.goal)}, and the interval that allows for repeated looks is "
+        f"{points(rule.now)}"
+    )
     if rule.may_stop:
-        return f"Labelling may stop at {half_width(rule.goal)}: {now}."
+        return f"Labelling may stop: {now}."
     needed = (
         "all traces together are not expected to suffice"
         if rule.more is None
         else f"about {rule.more:,} more labelled traces are expected to be needed"
     )
-    return f"Do not stop yet at {half_width(rule.goal)}: {now}; {needed}."
+    return f"Keep labelling: {now}; {needed}."
 
 
 def plan(found: Plan) -> Document:
     """Return a plan of how many traces to label."""
     overlap = f", {found.labels_wanted} labels on {100 * found.overlap:g} % of them"
     level = f"{100 * found.confidence_level:g} %"
-    facts = [("human-only rate", f"{half_width(found.human_only)} expected ({level})")]
+    facts = [("human-only rate", f"{points(found.human_only)} expected ({level})")]
     if found.corrected is not None:
-        rate = f"{half_width(found.corrected)} expected, judge {found.judge_id}"
+        rate = f"{points(found.corrected)} expected, judge {found.judge_id}"
         facts.append(("corrected rate", rate))
     each = found.seconds_per_label
     time = "" if each is None else f" at {each:.0f} s a label"
@@ -100,7 +94,7 @@ def plan(found: Plan) -> Document:
     if found.needed is not None:
         judged = "" if found.judge_id is None else f", {_count(found.needed.with_judge)} with it"
         needed = f"{_count(found.needed.without_judge)} without a judge{judged}"
-        facts.append((f"for {half_width(found.needed.half_width)}", needed))
+        facts.append((f"for {points(found.needed.half_width)}", needed))
     facts += zip(("the judge", "what it saves"), _worth(found), strict=False)
     return Document(
         title=f"{found.n:,} of {found.population:,} traces"
@@ -117,6 +111,10 @@ def plan(found: Plan) -> Document:
                 ),
             ),
         ),
+        brief=(Facts(items=tuple(facts)),),
+        then=f"sample --n {found.n} --seed 1"
+        + f" --labels-wanted {found.labels_wanted}" * (found.labels_wanted != 2)
+        + f" --overlap {found.overlap:g}" * (found.overlap != 1),
     )
 
 
@@ -130,7 +128,7 @@ def with_reviewers(found: Plan) -> Table:
                 f"{one.twice:,} ({100 * one.overlap:.0f} %)",
                 f"{one.n_labels:,}",
                 f"about {one.adjudicated:,.0f}",
-                half_width(one.half_width),
+                points(one.half_width),
             )
             for one in found.with_reviewers
         ],
@@ -149,7 +147,7 @@ def _worth(found: Plan) -> Iterator[str]:
         yield worth.multiplier.status.replace("_", " ", 1)
         return
     yield (
-        f"a label with it is worth {number(worth.multiplier, 2)} without; "
+        f"{saved_labelling(worth.multiplier).removeprefix('The judge ')}; "
         f"R squared {worth.r_squared:.2f}"
     )
     time = "" if worth.saved_hours is None else f", {hours(worth.saved_hours)}"
@@ -191,6 +189,8 @@ def drawn(found: DrawnBatch) -> Document:
         f"{_wanted(found.labels_wanted)}",
         about=(how,) if how else (),
         sections=(Section(title="", blocks=(strata,)),) if strata.rows else (),
+        brief=() if strata.rows else None,
+        then="serve",
     )
 
 
@@ -204,18 +204,19 @@ def _wanted(labels: Sequence[int]) -> str:
 
 def audited(found: Audit) -> Document:
     """Return the result of an escalation."""
-    facts = [("accepted verdicts that are wrong", number(found.error))]
+    facts = [("accepted verdicts that are wrong", percent_number(found.error))]
     reached = found.error.half_width
     if reached is not None and reached > found.asked:
         short = f"{half_width(found.asked)} was asked for, {half_width(reached)} is reached"
         facts.append(("precision", short))
-    facts.append(("rate over all traces, weighted", number(found.headline)))
+    facts.append(("rate over all traces, weighted", percent_number(found.headline)))
     warning = "What the accepted verdicts say is not the rate: judges err where they agree, too."
     return Document(
         title=f"{found.batch_id}: {found.n_escalated:,} traces escalated, {found.n_accepted:,} "
         f"accepted as judge {found.judge_id} has them",
         banners=(SIMULATED,) if found.simulated else (),
         sections=(Section(title="", blocks=(Facts(items=tuple(facts)), Words(text=warning))),),
+        then="status",
     )
 
 
@@ -241,6 +242,11 @@ def agreement_plan(planned: PlannedAgreement) -> Document:
         about=tuple(about),
         banners=(SIMULATED,) if planned.basis.simulated else (),
         sections=(Section(title="", blocks=(Facts(items=needed), Listing(items=planned.notes))),),
+        brief=(Facts(items=needed),),
+        then=""
+        if plan.typical.n is None
+        else f"sample --n {plan.typical.n} --seed 1"
+        + f" --labels-wanted {plan.n_raters}" * (plan.n_raters != 2),
     )
 
 

@@ -12,8 +12,10 @@ from calibration.reporting.document import (
     figure,
     notes,
     percent,
+    percent_cell,
     table_of,
 )
+from calibration.taxonomy import default_taxonomy
 from reference_dataset.records import CanonicalLabel
 from reference_dataset.repeat_pass import RepeatPass
 from reference_dataset.statistics import DatasetReport
@@ -27,6 +29,7 @@ def stats(found: DatasetReport) -> Document:
         for family, of in counts.classes.items()
     ]
     names = next(iter(counts.classes.values()))
+    head = ("family", *map(_title, names), "all")
     totals = [sum(of[name] for of in counts.classes.values()) for name in names]
     rows.append(("all", *map(str, totals), str(sum(totals))))
     mix = ", ".join(f"{name} {n}" for name, n in sorted(counts.difficulty.items()))
@@ -40,21 +43,32 @@ def stats(found: DatasetReport) -> Document:
     ]
     if again is None:
         facts.append(("second pass", "none"))
-    made = (table_of("", ("family", *names, "all"), rows), Facts(items=tuple(facts)))
+    made = (
+        table_of("", head, rows),
+        Facts(items=tuple(facts)),
+    )
     return Document(
         title=f"{counts.n_traces} traces, {counts.long_traces} of them with 12 or more steps",
         sections=(Section(title="", blocks=made), *([] if again is None else _second_pass(again))),
+        brief=made,
     )
 
 
 def _second_pass(again: RepeatPass) -> Iterator[Section]:
-    rows = [("all classes", again.overall), *again.classes.items()]
+    rows = [("all classes", again.overall)]
+    rows += [(_title(name), of) for name, of in again.classes.items()]
     rows += [(f"at {node}", of) for node, of in again.nodes.items()]
     agreement = table_of(
         "",
         ("", "traces", "agreement", "alpha", "AC1"),
         [
-            (name, str(of.alpha.n), figure(of.percent_agreement), figure(of.alpha), figure(of.ac1))
+            (
+                name,
+                str(of.alpha.n),
+                percent_cell(of.percent_agreement),
+                figure(of.alpha),
+                figure(of.ac1),
+            )
             for name, of in rows
         ],
         notes=notes(
@@ -66,8 +80,9 @@ def _second_pass(again: RepeatPass) -> Iterator[Section]:
         title=f"Repeat pass of the authors: {again.n_traces} traces, blind, before settlement",
         blocks=(Words(text=bound), agreement),
     )
-    counts = zip(again.classes, again.table, strict=True)
-    crossed = table_of("", ("", *again.classes), [(name, *map(str, row)) for name, row in counts])
+    names = list(map(_title, again.classes))
+    counts = zip(names, again.table, strict=True)
+    crossed = table_of("", ("", *names), [(name, *map(str, row)) for name, row in counts])
     yield Section(
         title="Labels of that time (rows) and second reading (columns)", blocks=(crossed,)
     )
@@ -77,7 +92,8 @@ def _second_pass(again: RepeatPass) -> Iterator[Section]:
         lines.append(f"  {again.repaired_agreed} more traces repaired although the classes agreed")
     for found in again.disagreements:
         lines.append(
-            f"  {found.trace_id}: {found.before}, read as {found.second}; {found.decision}"
+            f"  {found.trace_id}: {_title(found.before)}, read as {_title(found.second)}; "
+            f"{found.decision}"
         )
         lines += [f"    {found.why}"] if found.why else []
     yield Section(
@@ -105,11 +121,16 @@ def trace(shown: Trace, label: CanonicalLabel | None) -> Iterator[str]:
 
 
 def _label(label: CanonicalLabel) -> Iterator[str]:
-    yield f"CANONICAL LABEL {label.outcome} ({label.difficulty})"
+    yield f"CANONICAL LABEL {_title(label.outcome)} ({label.difficulty})"
     if label.overridden is not None:
         yield f"  overridden: {label.overridden}"
     yield "  " + ", ".join(f"{node}: {answer}" for node, answer in label.answers.items())
     yield f"  {label.rationale}"
     for item in label.evidence:
         yield f"  {item.step_id}: {item.quote!r}: {item.shows}"
-    yield f"  not {label.nearest_wrong}: {label.why_not}"
+    yield f"  not {_title(label.nearest_wrong)}: {label.why_not}"
+
+
+def _title(outcome: str) -> str:
+    """Return what a class is called; a set of one's own may have classes of its own."""
+    return default_taxonomy().titles.get(outcome, outcome)

@@ -1,6 +1,7 @@
 """The success-rate report and the comparison of two runs as documents."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -51,9 +52,10 @@ from calibration.success_rate.trend import (
 from calibration.text import shown
 
 if TYPE_CHECKING:
+    from calibration.analyses.demo import Demo
     from calibration.analyses.success_rate.comparison import ProductionComparison
 
-FEWEST_DIGITS, MOST_DIGITS = 3, 5
+FEWEST_DIGITS, MOST_DIGITS = 1, 3
 
 FLAGS = (
     "Flagged when a share moved by more than 2 pp and a test that keeps the runs of a task "
@@ -84,24 +86,29 @@ MOST_GROUPS = 50
 OWN_LINE = ("files", "postgres", "table", "spark", "seed", "resamples", "confidence_level")
 
 ABOUT = (
-    "pass@k: at least one of k trials of a task is complete; pass^k: all k are. Means over tasks, "
-    "each the same; tasks with fewer than k labelled trials are left out and counted."
+    "pass@k: at least one of k trials of a task is complete; pass^k: all k are. Means over tasks "
+    "of equal weight; tasks with fewer than k labelled trials are left out and counted."
 )
 
 MOST_POINTS = 40
 TITLE = "Agent Success Rate report"
 
+# Sections that the ASR page treats in a way of its own.
+WEEKS, QUEUE = "Week by week", "Review queue"
+
+SKIPPED = "Skipped rows"
+
 
 def digits_for(result: Estimate) -> int:
-    """Return the number of digits that the width of the interval requires.
+    """Return the number of digits of a percentage that the width of its interval requires.
 
     Examples
     --------
     >>> digits_for(Estimate(value=0.5, interval=(0.4996, 0.5004), n=9, method="bootstrap"))
-    4
+    2
     """
     digits = FEWEST_DIGITS
-    while result.half_width and digits < MOST_DIGITS and result.half_width < 10.0**-digits:
+    while result.half_width and digits < MOST_DIGITS and 100 * result.half_width < 10.0**-digits:
         digits += 1
     return digits
 
@@ -119,15 +126,9 @@ def figure(
 NOT_ESTIMABLE = "not estimable +"
 
 
-def rate(result: Estimate | None) -> str:
-    """Return a rate with its limits, with the digits that its interval requires."""
-    digits = FEWEST_DIGITS if result is None else digits_for(result)
-    return figure(result, lambda value: f"{value:.{digits}f}", none=NOT_ESTIMABLE)
-
-
 def share(result: Estimate | None) -> str:
-    """Return a share in percent with its limits."""
-    digits = FEWEST_DIGITS - 2 if result is None else digits_for(result) - 2
+    """Return a rate or share in percent with its limits, with the digits that these require."""
+    digits = FEWEST_DIGITS if result is None else digits_for(result)
     return figure(result, lambda value: f"{100 * value:.{digits}f}", " %", NOT_ESTIMABLE)
 
 
@@ -142,9 +143,10 @@ def points(change: Difference | None) -> str:
     return figure(found, lambda value: f"{100 * value:+.1f}", " pp", NOT_ESTIMABLE)
 
 
-def between(interval: tuple[float, float], digits: int = 3) -> str:
-    """Return limits in brackets."""
-    return f"[{interval[0]:.{digits}f}, {interval[1]:.{digits}f}]"
+def between(interval: tuple[float, float], digits: int = FEWEST_DIGITS) -> str:
+    """Return limits in percent in brackets."""
+    low, high = (f"{100 * end:.{digits}f}" for end in interval)
+    return f"[{low}, {high}]"
 
 
 def p_value(p: float | None) -> str:
@@ -195,25 +197,22 @@ def scale_of(marks: Iterable[Mark | None], *, from_zero: bool = False) -> tuple[
     return low, max(high, low + 0.05)
 
 
-def scaled(
-    marks: Iterable[Mark | None], *, from_zero: bool = False, shares: bool = False
-) -> dict[str, Any]:
+def scaled(marks: Iterable[Mark | None], *, from_zero: bool = False) -> dict[str, Any]:
     """Return the scale of a table with these marks, and its labels."""
     ends = scale_of(marks, from_zero=from_zero)
-    labels = tuple(f"{100 * end:.0f} %" if shares else f"{end:.2f}" for end in ends)
-    return {"scale": ends, "scale_labels": labels}
+    return {"scale": ends, "scale_labels": tuple(f"{100 * end:.0f} %" for end in ends)}
 
 
-def changes(change: Change, basis: str = "") -> Iterator[Block]:
+def changes(change: Change, titles: Mapping[str, str], basis: str = "") -> Iterator[Block]:
     """Yield the changes of the classes and of the rate; `basis` names the runs."""
     title = resting(f"{change.later} against {change.earlier}", basis)
-    yield change_table(change.classes, title=title)
+    yield change_table(change.classes, titles, title=title)
     yield small(FLAGS)
     words = asr_change(change.before, change.after, change.asr)
     yield Words(text=f"By {basis}, t{words[1:]}" if basis else words)
 
 
-def change_table(classes: Sequence[ClassChange], *, title: str) -> Table:
+def change_table(classes: Sequence[ClassChange], titles: Mapping[str, str], *, title: str) -> Table:
     """Return the change of every class share; a flag needs size and evidence."""
     return Table(
         title=title,
@@ -221,7 +220,7 @@ def change_table(classes: Sequence[ClassChange], *, title: str) -> Table:
         rows=tuple(
             Row(
                 cells=(
-                    c.outcome,
+                    titles.get(c.outcome, c.outcome),
                     percent(c.before),
                     percent(c.after),
                     points(c.change),
@@ -235,7 +234,7 @@ def change_table(classes: Sequence[ClassChange], *, title: str) -> Table:
         ),
         scale=_around_zero(classes),
         scale_labels=tuple(f"{100 * end:+.0f} pp" for end in _around_zero(classes)),
-        notes=tuple(notes((c.outcome, c.change.estimate) for c in classes)),
+        notes=tuple(notes((titles.get(c.outcome, c.outcome), c.change.estimate) for c in classes)),
     )
 
 
@@ -249,7 +248,7 @@ def _around_zero(classes: Sequence[ClassChange]) -> tuple[float, float]:
 
 def asr_change(before: Estimate, after: Estimate, asr: Difference) -> str:
     """Return the change of the rate in a sentence."""
-    words = f"The ASR went from {rate(before)} to {rate(after)}: {points(asr)}"
+    words = f"The ASR went from {share(before)} to {share(after)}: {points(asr)}"
     if asr.p_value is not None:
         p = p_value(asr.p_value)
         words += f", p {p if p.startswith('<') else '= ' + p}"
@@ -281,14 +280,14 @@ def signal_blocks(report: SuccessRateReport) -> Iterator[Block]:
             yield from _by_week(f"{kind.capitalize()} week by week", own)
     mix = report.verdict_mix
     if mix is not None and mix.weeks:
-        yield from _mix(mix)
+        yield from _mix(mix, titles_of(report))
     yield from _missing(report)
 
 
 def _table(title: str, shown: Sequence[Signal]) -> Iterator[Block]:
     shares = [s for s in shown if s.unit == "share"]
     weeks = min(len(_weeks(shown)), SHOWN_WEEKS)
-    options = scaled((mark(s.over_all) for s in shares), from_zero=True, shares=True)
+    options = scaled((mark(s.over_all) for s in shares), from_zero=True)
     yield table_of(
         title,
         ("signal", "over all", "n", f"last {weeks} weeks" if weeks > 1 else "by week"),
@@ -328,7 +327,7 @@ def _weeks(shown: Sequence[Signal]) -> list[str]:
     return sorted({week for s in shown for week, _ in s.by_week})
 
 
-def _mix(mix: VerdictMix) -> Iterator[Block]:
+def _mix(mix: VerdictMix, titles: Mapping[str, str]) -> Iterator[Block]:
     names = [
         name
         for name, _ in mix.weeks[0].shares
@@ -336,7 +335,15 @@ def _mix(mix: VerdictMix) -> Iterator[Block]:
     ]
     yield Table(
         title="The judge's verdicts, each week against the weeks before",
-        head=("week", *names, "n", "distance", "by chance", "adjusted p", "flag"),
+        head=(
+            "week",
+            *(titles.get(name, name) for name in names),
+            "n",
+            "distance",
+            "by chance",
+            "adjusted p",
+            "flag",
+        ),
         rows=tuple(_mix_row(week, names) for week in mix.weeks[-SHOWN_WEEKS:]),
         notes=tuple(
             f"+ {week.week}: {week.shift.status.replace('_', ' ', 1)}"
@@ -345,7 +352,7 @@ def _mix(mix: VerdictMix) -> Iterator[Block]:
         ),
     )
     if len(mix.weeks) > SHOWN_WEEKS:
-        yield small(f"{len(mix.weeks) - SHOWN_WEEKS} earlier weeks stand in the JSON report.")
+        yield small(f"{len(mix.weeks) - SHOWN_WEEKS} earlier weeks are in the JSON report.")
     yield small(SHIFT)
 
 
@@ -409,8 +416,8 @@ def missing_cost(report: SuccessRateReport) -> Iterator[Block]:
         yield Words(
             text=(
                 f"{missing:,} of {cost.n:,} runs have no cost and carry no penalty: the {whose} "
-                f"lies between {report.asr_range[0]:.3f}, if each of them cost twice its ceiling, "
-                f"and {report.asr_range[1]:.3f}, if none went over."
+                f"lies between {percent(report.asr_range[0])}, if each of them cost twice its "
+                f"ceiling, and {percent(report.asr_range[1])}, if none went over."
             )
         )
 
@@ -480,21 +487,25 @@ def _spread(panel: CostPanel) -> Mark | None:
 
 def work(report: SuccessRateReport) -> Iterator[Block]:
     """Yield the runs to review, by class."""
-    lists = report.work_lists
+    lists, titles = report.work_lists, titles_of(report)
     if not lists:
-        yield Words(text="No work lists: the classes of single runs are not known here.")
+        yield Words(text="No review queue: the classes of single runs are not known here.")
         return
     yield table_of(
-        "Whose work it is",
+        "Runs to review, and by whom",
         ("class", "goes to", "runs", "a week", "last weeks, oldest first"),
-        ((w.outcome, w.goes_to, count(w.n), _a_week(w), _last_counts(w)) for w in lists),
+        (
+            (titles.get(w.outcome, w.outcome), w.goes_to, count(w.n), _a_week(w), _last_counts(w))
+            for w in lists
+        ),
     )
     for item in lists:
         if item.first:
+            title = titles.get(item.outcome, item.outcome)
             # A file has the class of a run, but no rationale.
             why = any(run.reasons or run.evidence for run in item.first)
             yield table_of(
-                f"{item.outcome}: the first {len(item.first)} of {item.n:,}",
+                f"{title}: the first {len(item.first)} of {item.n:,}",
                 ("trace", "workflow", "week", "cost", *(("why",) if why else ())),
                 (
                     (
@@ -559,12 +570,12 @@ def _group_table(of: str, groups: Sequence[RateGroup], basis: str) -> Iterator[B
     names = [f"(no {of})" if g.name is None else Name(g.name) for g in kept]
     yield table_of(
         resting(f"By {of}", basis),
-        (of, "ASR", *(("gross", "pass rate") if further else ()), "n"),
+        (of, "ASR", *(("before cost penalty", "pass rate") if further else ()), "n"),
         (
             (
                 name,
-                rate(g.asr),
-                *((rate(g.asr_gross), share(g.pass_rate)) if further else ()),
+                share(g.asr),
+                *((share(g.asr_gross), share(g.pass_rate)) if further else ()),
                 count(g.n),
             )
             for name, g in zip(names, kept, strict=True)
@@ -574,7 +585,7 @@ def _group_table(of: str, groups: Sequence[RateGroup], basis: str) -> Iterator[B
         notes=tuple(notes((Name(n), g.asr) for n, g in zip(names, kept, strict=True))),
     )
     if len(groups) > MOST_GROUPS:
-        yield small(f"{len(groups) - MOST_GROUPS} more {of}s stand in the JSON report.")
+        yield small(f"{len(groups) - MOST_GROUPS} more {of}s are in the JSON report.")
 
 
 def left_out(report: SuccessRateReport) -> Iterator[Block]:
@@ -582,10 +593,10 @@ def left_out(report: SuccessRateReport) -> Iterator[Block]:
     if report.set_aside:
         total = sum(row.n for row in report.set_aside)
         if report.judged is None:
-            yield Words(text=f"{total:,} rows were set aside and are in no number above.")
+            yield Words(text=f"{total:,} rows were skipped and are in no number above.")
         shown = any(row.examples for row in report.set_aside)
         yield table_of(
-            "Set aside" if report.judged is None else "Not among the human labels, and why",
+            SKIPPED if report.judged is None else "Not among the human labels, and why",
             ("why", "rows", *(("for instance",) if shown else ())),
             (
                 (
@@ -597,7 +608,7 @@ def left_out(report: SuccessRateReport) -> Iterator[Block]:
             ),
         )
     else:
-        yield Words(text="Nothing was set aside.")
+        yield Words(text="No row was skipped.")
     if report.notes:
         yield Listing(items=tuple(Name(note) for note in report.notes))
 
@@ -680,7 +691,7 @@ def passes(found: Sequence[Passes]) -> Iterator[Block]:
     )  # fmt: skip
     if len(points) > MOST_POINTS:
         more = len(points) - MOST_POINTS
-        yield small(f"{more} more rows stand in the JSON report.")
+        yield small(f"{more} more rows are in the JSON report.")
     few = [point for _, point in points if point.advice and point.pass_at_k.ok]
     if few:
         yield small(
@@ -696,20 +707,28 @@ def _telling(points: Sequence[PassAtK]) -> Sequence[PassAtK]:
 
 def document(report: SuccessRateReport) -> Document:
     """Return the report as a document."""
-    parts: list[tuple[str, Iterable[Block]]] = [
-        ("The rate", _rates(report)),
-        ("Outcomes", _outcomes(report)),
-        ("Week by week", () if report.weekly is None else _weekly(report.weekly, report.basis)),
-        ("Cost", cost(report)),
-        ("Where", group_blocks(report)),
-        ("Repeated trials", passes(report.passes) if report.passes else ()),
-        ("Sensitivity", _sensitivity(report)),
-        ("Work lists", work(report)),
-        ("In operation", signal_blocks(report)),
-        ("What was left out", left_out(report)),
-        ("How it was made", made(report)),
-    ]
-    sections = (Section(title=title, blocks=tuple(blocks)) for title, blocks in parts)
+    parts: list[tuple[str, str, Iterable[Block]]] = [
+        ("The rate", _rates_answer(report), _rates(report)),
+        ("Outcomes", _outcomes_answer(report), _outcomes(report)),
+        (
+            WEEKS, _weeks_answer(report),
+            () if report.weekly is None else _weekly(report.weekly, report.basis),
+        ),
+        ("Cost", _cost_answer(report), cost(report)),
+        ("Where", _where_answer(report), group_blocks(report)),
+        (
+            "Repeated trials", f"{len(report.passes or ())} agents",
+            passes(report.passes) if report.passes else (),
+        ),
+        ("Sensitivity", _sensitivity_answer(report), _sensitivity(report)),
+        (QUEUE, _queue_answer(report), work(report)),
+        ("In operation", _signals_answer(report), signal_blocks(report)),
+        ("What was left out", _left_out_answer(report), left_out(report)),
+        ("How it was made", f"{report.n:,} runs, seed {report.origin.seed}", made(report)),
+    ]  # fmt: skip
+    sections = (
+        Section(title=title, blocks=tuple(blocks), answer=answer) for title, answer, blocks in parts
+    )
     return Document(
         title=TITLE,
         about=(report.target,),
@@ -724,10 +743,98 @@ def document(report: SuccessRateReport) -> Document:
         banners=report.marks,
         sections=tuple(section for section in sections if section.blocks),
         footer=(
-            f"fingerprint {report.origin.fingerprint}; made again and compared by: asr verify "
+            f"fingerprint {report.origin.fingerprint}; recompute and compare with: asr verify "
             "REPORT.json"
         ),
+        brief=tuple(Words(text=warning, kind="warning") for warning in report.warnings),
+        then="" if report.judged is None else "status",
     )
+
+
+def demo_document(demo: "Demo", then: str = "") -> Document:
+    """Return the report on a demo, with the true rate beside it."""
+    made = document(demo.report)
+    truth = Words(text=f"The true rate of the simulated production is {percent(demo.truth)}.")
+    return replace(
+        made,
+        sections=(Section(title="", blocks=(truth,)), *made.sections),
+        brief=(*(made.brief or ()), truth),
+        then=then,
+    )
+
+
+def _rates_answer(report: SuccessRateReport) -> str:
+    judged = report.judged
+    if judged is None:
+        return f"before the cost penalty {percent(report.asr_gross.value)}"
+    sides = {"labels alone": judged.human_only, "judge alone": judged.judge_raw}
+    return ", ".join(f"{name} {percent(e.value)}" for name, e in sides.items() if e is not None)
+
+
+def _outcomes_answer(report: SuccessRateReport) -> str:
+    known = [(c.share.value, c.title) for c in report.classes if c.share.value is not None]
+    moved = [] if report.change is None else [c for c in report.change.classes if c.flagged]
+    if not known:
+        return ""
+    most, title = max(known)
+    return f"{title} {percent(most)}" + (f", {len(moved)} moved" if moved else "")
+
+
+def _weeks_answer(report: SuccessRateReport) -> str:
+    series = report.weekly
+    if series is None or not series.weeks:
+        return "no times"
+    if series.drop is not None and series.drop.since is not None:
+        return f"below its baseline since {series.drop.since}"
+    odd = sum(week.anomaly for week in series.weeks)
+    return f"{len(series.weeks)} weeks, {odd} anomal{'y' if odd == 1 else 'ies'}"
+
+
+def _cost_answer(report: SuccessRateReport) -> str:
+    whole, above = report.cost, report.cost.share_above_ceiling
+    if not whole.n_known:
+        return "not known"
+    over = "" if above is None else f", {percent(above.value)} of the runs above the ceiling"
+    return f"mean {usd(whole.mean)} a run{over}"
+
+
+def _where_answer(report: SuccessRateReport) -> str:
+    known = [(g.asr.value, g.name or "no workflow") for g in report.by_workflow
+             if g.asr.value is not None]  # fmt: skip
+    if len(known) < 2:
+        return "by workflow, model and tag"
+    (low, worst), (high, best) = min(known), max(known)
+    return f"{shown(worst, most=40)} {percent(low)} to {shown(best, most=40)} {percent(high)}"
+
+
+def _sensitivity_answer(report: SuccessRateReport) -> str:
+    n = len(report.sensitivity)
+    return f"{n} other weights" if n else "no other weights"
+
+
+def _queue_answer(report: SuccessRateReport) -> str:
+    if not report.work_lists:
+        return "not known here"
+    titles = titles_of(report)
+    return ", ".join(
+        f"{item.n:,} {titles.get(item.outcome, item.outcome)}" for item in report.work_lists
+    )
+
+
+def titles_of(report: SuccessRateReport) -> dict[str, str]:
+    """Return the title of each class, by its name in files."""
+    return {c.outcome: c.title for c in report.classes}
+
+
+def _signals_answer(report: SuccessRateReport) -> str:
+    known = [s for s in report.signals if s.recorded and s.unit == "share"]
+    named = [f"{s.name} {percent(s.over_all.value)}" for s in known[:2]]
+    return ", ".join(named) or "no signals recorded"
+
+
+def _left_out_answer(report: SuccessRateReport) -> str:
+    total = sum(row.n for row in report.set_aside)
+    return f"{total:,} rows" if total else "nothing"
 
 
 def in_a_sentence(report: SuccessRateReport) -> str:
@@ -741,10 +848,10 @@ def in_a_sentence(report: SuccessRateReport) -> str:
 
 def _beside(report: SuccessRateReport) -> Iterator[tuple[str, str]]:
     yield "pass rate", share(report.pass_rate)
-    yield "gross of cost", rate(report.asr_gross)
+    yield "before cost penalty", share(report.asr_gross)
     if report.change is not None:
         name = resting(f"change, {report.change.later}", report.basis)
-        yield name, points(report.change.asr)
+        yield name, points(report.change.asr).removesuffix(" +")
     if report.cost.per_success.value is not None:
         name = resting("cost of a completed run", report.basis)
         yield name, money(report.cost.per_success)
@@ -762,18 +869,19 @@ def headline(
     """Return a rate as the headline of a report."""
     digits = digits_for(result)
     level = "" if result.interval is None else f"{100 * result.confidence_level:g} % "
-    how = f"{level}{result.method}, n = {result.n:,}"
+    n = f"n = {result.n:,}"
     if n_runs is not None and n_runs != result.n:
-        how += f" tasks ({n_runs:,} runs)"
+        n += f" tasks ({n_runs:,} runs)"
     if result.status != OK:
-        how += f"; {result.status.replace('_', ' ', 1)}"
+        n += f"; {result.status.replace('_', ' ', 1)}"
     return Headline(
         name=name,
-        value="not estimable" if result.value is None else f"{result.value:.{digits}f}",
+        value="not estimable" if result.value is None else f"{100 * result.value:.{digits}f} %",
         limits="" if result.interval is None else between(result.interval, digits),
-        half_width="" if result.half_width is None else f"± {result.half_width:.{digits}f}",
+        half_width="" if result.half_width is None else f"± {100 * result.half_width:.{digits}f}",
         kind=kind,
-        how=how,
+        how=f"{level}{result.method}, {n}",
+        basis=f"{level}interval, {n}" if level else n,
         sentence=sentence,
         beside=beside,
     )
@@ -784,7 +892,7 @@ def _rates(report: SuccessRateReport) -> Iterator[Block]:
         yield Words(text=warning, kind="warning")
     named: list[tuple[str, Estimate | None]] = [
         ("net of cost (the ASR)", report.asr),
-        ("gross, no penalty for cost", report.asr_gross),
+        ("before cost penalty", report.asr_gross),
         ("without abandoned runs", report.asr_without_abandoned),
         ("pass rate (complete only)", report.pass_rate),
     ]
@@ -792,11 +900,11 @@ def _rates(report: SuccessRateReport) -> Iterator[Block]:
     if judged is not None:
         named[:2] = [
             ("corrected, net of cost", judged.corrected),
-            ("corrected, gross", judged.corrected_gross),
+            ("corrected, before cost penalty", judged.corrected_gross),
             ("corrected, without reviewer error", judged.one_phase),
             ("two-source bootstrap, a check", judged.two_source),
             ("human-only, net of cost", judged.human_only),
-            ("judge-raw, net of cost", judged.judge_raw),
+            ("uncorrected judge, net of cost", judged.judge_raw),
         ]
         source = "corrected" if report.calibrated else "human-only"
         named[-2:] = [
@@ -804,15 +912,15 @@ def _rates(report: SuccessRateReport) -> Iterator[Block]:
             (f"{source}, pass rate (complete only)", report.pass_rate),
         ]
     shown = [(name, result) for name, result in named if result is not None]
-    hollow = ("judge-raw, net of cost",)
-    yield rate_table("The rate and its relatives", "rate", shown, hollow=hollow)
+    hollow = ("uncorrected judge, net of cost",)
+    yield rate_table("Alternative estimates", "rate", shown, hollow=hollow)
     yield Words(text=report.identity)
     literal = report.asr_literal.value
     if literal is not None:
         whose = "it" if judged is None else "the human-only rate"
         yield small(
-            f"As the formula is printed, without a floor for each run, {whose} would be "
-            f"{literal:.3f}; failed runs over their ceiling then count less than nothing."
+            f"By the formula without a floor for each run, {whose} would be "
+            f"{percent(literal)}; failed runs over their ceiling then count less than nothing."
         )
     yield from missing_cost(report)
 
@@ -829,7 +937,7 @@ def rate_table(
         title,
         (of, "value") if alike else (of, "value", "n", "method"),
         (
-            (name, rate(result), *(() if alike else (count(result.n), result.method)))
+            (name, share(result), *(() if alike else (count(result.n), result.method)))
             for name, result in named
         ),
         marks,
@@ -845,38 +953,33 @@ def _outcomes(report: SuccessRateReport) -> Iterator[Block]:
         ("class", "share", "credit"),
         ((f"{c.title} ({c.outcome})", share(c.share), f"{c.credit:g}") for c in report.classes),
         marks,
-        **scaled(marks, from_zero=True, shares=True),
+        **scaled(marks, from_zero=True),
         bars=True,
-        notes=tuple(notes((c.outcome, c.share) for c in report.classes)),
+        notes=tuple(notes((c.title, c.share) for c in report.classes)),
     )
     if report.change is None:
         yield small("No earlier runs to compare with.")
     else:
-        yield from changes(report.change, report.basis)
+        yield from changes(report.change, titles_of(report), report.basis)
 
 
-def _weekly(series: WeeklySeries, basis: str) -> Iterator[Block]:
-    if not series.weeks:
-        yield Words(text="No run says when it was started (started_at), so there are no weeks.")
-        return
+def weekly_trend(series: WeeklySeries, basis: str = "") -> Trend:
+    """Return a weekly series, which has weeks, with its table; `basis` names the runs."""
     marked = [w for w in series.weeks if w.anomaly]
-    judged = [w for w in series.weeks if w.expected is not None]
     rolling = "pooled over 4 weeks" if series.pooled else "mean of 4 weeks"
     first, last = series.weeks[0], series.weeks[-1]
-    if series.drop is not None:
-        yield _drop(series.drop, last.week)
-    yield Trend(
+    return Trend(
         title=resting("ASR by ISO week, UTC", basis),
         describes=(
             f"ASR of {len(series.weeks)} weeks from {first.week} to {last.week}, "
-            f"first {rate(first.rate)}, last {rate(last.rate)}; "
+            f"first {share(first.rate)}, last {share(last.rate)}; "
             f"{len(marked)} marked as anomalies"
             + (f": {', '.join(w.week for w in marked)}." if marked else ".")
         ),
         points=tuple(_point(w) for w in series.weeks),
         value_name="ASR of the week with its interval",
         smooth_name=rolling,
-        mark_name="outside what the weeks before lead one to expect",
+        mark_name="outside the range that the weeks before predict",
         table=Table(
             title=f"The numbers of {len(series.weeks)} weeks",
             head=("week", "ASR", "n", rolling, "expected", "CUSUM", "flag"),
@@ -885,6 +988,16 @@ def _weekly(series: WeeklySeries, basis: str) -> Iterator[Block]:
             notes=tuple(notes((w.week, w.rate) for w in series.weeks)),
         ),
     )
+
+
+def _weekly(series: WeeklySeries, basis: str) -> Iterator[Block]:
+    if not series.weeks:
+        yield Words(text="No run says when it was started (started_at), so there are no weeks.")
+        return
+    judged = [w for w in series.weeks if w.expected is not None]
+    if series.drop is not None:
+        yield _drop(series.drop, series.weeks[-1].week)
+    yield weekly_trend(series, basis)
     alarm = series.false_alarm_rate
     rule = (
         "Anomaly: outside the 99 % prediction interval of the eight weeks before (six at least), "
@@ -922,7 +1035,7 @@ def _drop(drop: LastingDrop, last: str) -> Words:
         more = len(drop.left_out) - SHOWN_WEEKS
         missing = f" Weeks without an interval are left out: {shown}"
         missing += f" and {more} more." if more > 0 else "."
-    base = f"{drop.baseline:.3f}"
+    base = percent(drop.baseline)
     if drop.since is None:
         return Words(text=f"No lasting drop up to {last}: the baseline is {base}.{missing}")
     return Words(
@@ -946,11 +1059,11 @@ def _point(week: Week) -> Point:
 
 def _week_row(week: Week) -> Row:
     expected = "-" if week.expected is None else between(week.expected.interval)
-    rolling = "-" if week.rolling.value is None else rate(week.rolling)
+    rolling = "-" if week.rolling.value is None else share(week.rolling)
     return Row(
         cells=(
             week.week,
-            rate(week.rate) if week.n else "no runs",
+            share(week.rate) if week.n else "no runs",
             count(week.n),
             rolling,
             expected,
@@ -982,7 +1095,11 @@ def comparison_document(result: "ProductionComparison") -> Document:
             Section(
                 title="Outcomes",
                 blocks=(
-                    change_table(found.class_changes, title="Share of the runs, second less first"),
+                    change_table(
+                        found.class_changes,
+                        result.titles,
+                        title="Share of the runs, second less first",
+                    ),
                     small(FLAGS),
                 ),
             ),
@@ -990,6 +1107,7 @@ def comparison_document(result: "ProductionComparison") -> Document:
             Section(title="How it was made", blocks=(_made(result),)),
         ),
         footer=f"fingerprint {result.origin.fingerprint}",
+        brief=tuple(Words(text=warning, kind="warning") for warning in result.warnings),
     )
 
 
@@ -1006,6 +1124,7 @@ def _headline(result: "ProductionComparison") -> Headline:
         half_width="" if half is None else f"± {100 * half:.1f} pp",
         kind=f"{result.found.verdict}; outcomes taken as given, not calibrated",
         how=f"{made.how}, {_paired(result.found)}",
+        basis=made.basis,
     )
 
 
@@ -1028,7 +1147,7 @@ def _compared_rates(result: "ProductionComparison") -> Iterator[Block]:
         (f"{place}, {what}", value)
         for what, one, other in (
             ("net of cost (the ASR)", found.before.asr, found.after.asr),
-            ("gross", found.before.asr_gross, found.after.asr_gross),
+            ("before cost penalty", found.before.asr_gross, found.after.asr_gross),
             ("pass rate", found.before.pass_rate, found.after.pass_rate),
         )
         for place, value in (("first", one), ("second", other))
@@ -1051,10 +1170,10 @@ def _compared_rates(result: "ProductionComparison") -> Iterator[Block]:
 def _left_out(result: "ProductionComparison") -> Iterator[Block]:
     sides = (("first", result.a), ("second", result.b))
     yield table_of(
-        "Set aside",
+        SKIPPED,
         ("side", "why", "rows"),
         ((p, Name(row.reason), count(row.n)) for p, side in sides for row in side.set_aside),
-        empty="No row was set aside.",
+        empty="No row was skipped.",
     )
     notes = [Name(f"{place}: {note}") for place, side in sides for note in side.notes]
     if notes:

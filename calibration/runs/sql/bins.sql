@@ -12,7 +12,7 @@ FROM (
     "head" * $width - $missing + coalesce(
       CASE
         WHEN "value" = 0 THEN $zero
-        WHEN "value" > 0 THEN CAST(floor(ln("value") * $bins) AS BIGINT)
+        WHEN "value" > 0 AND "value" <= 1e300 THEN CAST(floor(ln("value") * $bins) AS BIGINT)
       END, $missing
     ) AS "place"
   FROM (

@@ -6,7 +6,8 @@ SELECT
   "workflow" || $apart || "task_id" AS "task",
   "trial", "status",
   CASE WHEN NOT "bad_latency" THEN "latency" END AS "latency",
-  "at", "naive", "no_units", "bad_latency",
+  CASE WHEN NOT "time_absurd" THEN "at" END AS "at",
+  "naive", "no_units", "bad_latency",
   CAST("reason" AS TINYINT) AS "reason",
   -- Written out inside of the cases: few rows need it, and a time takes long to write.
   CASE "reason"
@@ -19,6 +20,7 @@ SELECT
     WHEN $bad_units THEN left(CAST("given_units" AS VARCHAR), $shown)
     WHEN $bad_weight THEN left(CAST("given_weight" AS VARCHAR), $shown)
     WHEN $unreadable_time THEN left(CAST("given_started_at" AS VARCHAR), $shown)
+    WHEN $absurd_time THEN left(CAST("given_started_at" AS VARCHAR), $shown)
   END AS "value",
   "row", "file",
   "tier", "category", "loops", "data_corruption", "tags",
@@ -53,6 +55,7 @@ FROM (
       WHEN "cost" > $max_usd * "units" THEN $absurd_cost
       WHEN NOT coalesce("weight" > 0 AND "weight" <= $max_weight, FALSE) THEN $bad_weight
       WHEN "time_unreadable" THEN $unreadable_time
+      WHEN "time_absurd" THEN $absurd_time
       ELSE 0
     END AS "reason"
   FROM (
@@ -60,6 +63,8 @@ FROM (
       *,
       coalesce("units_read", 1.0) AS "units",
       "units_read" IS NULL AS "no_units",
+      coalesce("at" < CAST($first_day AS TIMESTAMP) OR "at" >= CAST($day_after AS TIMESTAMP), FALSE)
+        AS "time_absurd",
       "latency_unreadable" OR "latency_endless" OR coalesce("latency" < 0, FALSE) AS "bad_latency",
       CASE
         WHEN FALSE THEN FALSE

@@ -1,0 +1,153 @@
+"""Files that a user names: looked at before they are opened, and read within a limit."""
+
+import os
+import re
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from calibration.errors import InputError
+
+MOST_TOML_BYTES = 1_000_000
+MOST_NESTED = 50  # tables and lists within each other, and parts of one key
+MOST_BITS = 64  # of an integer of TOML
+
+_SPECIAL = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+# Where brackets and dots of TOML have no meaning. An unclosed text ends with its line or the file,
+# so that one look at every character suffices.
+_TEXT = re.compile(
+    r'"""[\s\S]*?(?:"""|\Z)|' r"'''[\s\S]*?(?:'''|\Z)|"
+    r'"(?:[^"\\\n]|\\.)*+"?|' r"'[^'\n]*+'?|#[^\n]*+"
+)  # fmt: skip
+
+
+def open_file(path: Path, *, most: int | None = None, hint: str = "") -> BinaryIO:
+    """Open a regular file of at most `most` bytes; `hint` says what to do with a larger one.
+
+    A pipe could block the process and a device never end: neither is opened, nor is a file that
+    the system makes up while it is read, as those of /proc.
+
+    Raises InputError if it cannot be read, is no regular file or too large.
+    """
+    try:
+        found = path.stat()
+        special = _SPECIAL.get(stat.S_IFMT(found.st_mode))
+        if special is not None:
+            raise InputError(f"{path}: is {special}; write its content to a file and name that")
+        if most is not None and found.st_size > most:
+            raise InputError(f"{path}: is larger than {most:,} bytes{hint}")
+        if not found.st_size and _made_up(path):
+            raise InputError(f"{path}: has no size; write its content to a file and name that")
+        return path.open("rb")
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except ValueError as error:  # a name with NUL
+        raise InputError(f"{path}: cannot be read ({error})") from error
+
+
+def _made_up(path: Path) -> bool:
+    """Return whether a file without a size has content, or might block."""
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        return bool(os.read(number, 1))
+    except OSError:
+        return True
+    finally:
+        os.close(number)
+
+
+def unreadable(path: Path, error: OSError) -> InputError:
+    """Return the error of a file that the system does not give."""
+    return InputError(f"{path}: cannot be read ({error.strerror or error})")
+
+
+def read_text(path: Path, *, most: int, hint: str = "") -> str:
+    """Return the UTF-8 text of a file without byte order mark; errors as `open_file`."""
+    with open_file(path, most=most, hint=hint) as file:
+        try:
+            content = file.read(most)
+        except OSError as error:
+            raise unreadable(path, error) from error
+    try:
+        return str(content, "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 (byte {error.start})") from error
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the tables of a TOML file of at most 1 MB; errors as `parse_toml`, with the file."""
+    text = read_text(path, most=MOST_TOML_BYTES, hint="; is it TOML?")
+    try:
+        return parse_toml(text)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return the tables of a TOML text.
+
+    Raises InputError if it is not TOML, has tables and lists within each other or parts of a key
+    beyond 50, or an integer of more than 64 bits, which TOML does not have.
+
+    Examples
+    --------
+    >>> parse_toml("a.b = [1]")
+    {'a': {'b': [1]}}
+    >>> parse_toml("a = " + "[" * 51)
+    Traceback (most recent call last):
+    calibration.errors.InputError: is not TOML (line 1: nested deeper than 50)
+    """
+    bare = _TEXT.sub(lambda found: "\n" * found[0].count("\n"), text)
+    depth = 0
+    for number, line in enumerate(bare.split("\n"), 1):
+        if max(part.count(".") for part in re.split("[={,]", line)) >= MOST_NESTED:
+            raise _unusable(f"line {number}: a key of more than {MOST_NESTED} parts")
+        for mark in re.findall(r"[][{}]", line):
+            depth += 1 if mark in "[{" else -1
+            if depth > MOST_NESTED:
+                raise _unusable(f"line {number}: nested deeper than {MOST_NESTED}")
+    try:
+        data = tomllib.loads(text)
+    except RecursionError as error:
+        raise _unusable("nested too deeply") from error
+    except ValueError as error:  # also an integer of more than 4,300 digits
+        raise InputError(f"is not TOML ({error!s:.200})") from error
+    _check_integers(data)
+    return data
+
+
+def _check_integers(value: object, key: str = "") -> None:
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise _unusable(f"{key!r:.80}: an integer of more than {MOST_BITS} bits")
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _check_integers(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_integers(inner, key)
+
+
+def _unusable(what: str) -> InputError:
+    return InputError(f"is not TOML ({what})")
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these pairs, as `json` asks for it; ValueError if a key occurs twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names: set[str] = set()
+        for name, _ in pairs:
+            if name in names:
+                raise RepeatedKeyError(f"the key {name!r:.80} occurs twice in one object")
+            names.add(name)
+    return found
+
+
+class RepeatedKeyError(ValueError):
+    """A JSON object has two values under one key, one of which would be lost in silence."""
