@@ -63,7 +63,7 @@ button[kind="elementToolbar"][aria-label^="Download as CSV"] { display: none; }
 .st-key-who { flex-wrap: nowrap; width: auto; }
 .st-key-who button { min-height: 0; white-space: nowrap; }
 .st-key-who button p { max-width: 8.5rem; overflow: hidden; text-overflow: ellipsis; }
-.stApp:has(.st-key-who) .stAppToolbar { padding-right: 16rem; }
+.stApp:has(.st-key-who) .stAppToolbar { padding-right: 18rem; }
 .st-key-page { max-width: 62rem; margin: 1.5rem auto 0; }
 /* White on the light blue of the dark theme is too faint. */
 button[data-testid^="stBaseButton-primary"]:not(:disabled) :is(p, kbd) {

@@ -67,14 +67,28 @@ def slow_line(port: int) -> Iterator[tuple[int, Direction]]:
         await asyncio.gather(up.carry(reader, back), down.carry(there, writer))
 
     loop = asyncio.new_event_loop()
-    serving = loop.run_until_complete(asyncio.start_server(connect, "127.0.0.1", 0))
+    # The loop of Playwright runs in this thread.
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
+    serving = asyncio.run_coroutine_threadsafe(
+        asyncio.start_server(connect, "127.0.0.1", 0), loop
+    ).result()
     try:
         yield serving.sockets[0].getsockname()[1], down
     finally:
+        asyncio.run_coroutine_threadsafe(_hang_up(serving), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
+        loop.close()
+
+
+async def _hang_up(serving: asyncio.Server) -> None:
+    """End what is still being carried."""
+    serving.close()
+    carrying = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in carrying:
+        task.cancel()
+    await asyncio.gather(*carrying, return_exceptions=True)
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class Reviewer:
     async def _session(self, until: asyncio.Event) -> None:
         address = f"ws://127.0.0.1:{self.port}/_stcore/stream"
         async with connect(
-            address, subprotocols=[Subprotocol("streamlit")], max_size=None, compression=None,
+            address, subprotocols=[Subprotocol("streamlit")], max_size=None,
             open_timeout=30, origin=Origin(f"http://127.0.0.1:{self.port}"),
         ) as socket:  # fmt: skip
             self.connections += 1
