@@ -226,7 +226,7 @@ def asks_first(store: Store, batch_id: str) -> bool:
     adjudicate = any(work.to_adjudicate for work in asked)
     after = ["A decision after that is marked as not blind."] * adjudicate
     after += ["A label after that does not count."] * any(work.to_label for work in asked)
-    st.text(f"This page shows what others said of them. {' '.join(after)}")
+    st.text(f"This page shows how others labelled them. {' '.join(after)}")
     with st.container(horizontal=True, vertical_alignment="center", key="asks_first"):
         st.page_link(
             SCRIPTS["adjudicate"] if adjudicate else "views/label.py",

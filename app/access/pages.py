@@ -43,7 +43,7 @@ class Field:
 NAME = Field("name", "Name", "username", kind="text")
 PASSPHRASE = Field("passphrase", "Passphrase", "current-password")
 NEW = Field("new", "Passphrase, 12 characters or more", "new-password")
-AGAIN = Field("again", "The same once more", "new-password")
+AGAIN = Field("again", "Repeat the passphrase", "new-password")
 
 
 def document(title: str, *parts: str, go_on: str = "") -> str:

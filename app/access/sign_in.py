@@ -220,7 +220,7 @@ def _form(
 
 def _change_form(name: str, trouble: str = "") -> Response:
     fields = (
-        html.Field("passphrase", "Passphrase until now", "current-password"),
+        html.Field("passphrase", "Current passphrase", "current-password"),
         html.Field("new", "New passphrase, 12 characters or more", "new-password"),
         html.AGAIN,
     )

@@ -10,7 +10,7 @@ from calibration.store import Store, generated_passphrase
 HANDED = "people_handed"
 
 MAY = {
-    "reviewer": "labels, and sees nothing of what others say",
+    "reviewer": "labels traces, and sees no label of others",
     "lead": "sees every result, draws batches, decides disagreements",
     "admin": "also adds people, roles and passphrases",
 }

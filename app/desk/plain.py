@@ -99,7 +99,7 @@ def _panel(store: Store, reviewer_id: str, batch_id: str, queue: Queue) -> None:
     st.text(node.rule)
     if node.evidence_on:
         st.text_input(
-            f"Quote (needed for {node.evidence_on.capitalize()}): the words as they stand",
+            f"Quote (needed for {node.evidence_on.capitalize()}): the exact words",
             key=f"{QUOTE}_{trace.trace_id}",
         )
     with st.container(horizontal=True):

@@ -255,7 +255,7 @@ def _label(store: Store) -> None:
         st.text("They sign in with their name and what you gave them.")
     adding.handed_over()
     if is_loopback(urlsplit(address).hostname):
-        st.text("This address opens on this machine only. For others, start the server anew:")
+        st.text("This address opens on this machine only. For others, restart the server:")
         frame.command_line("serve --host 0.0.0.0")
     if st.button("Open the Label page", key="start_label", type="primary"):
         st.switch_page("views/label.py", query_params={"batch": drawn[0].batch_id})

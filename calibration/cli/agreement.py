@@ -74,7 +74,7 @@ WEEK = "week"
     type=click.IntRange(100, 1_000_000),
     default=2000,
     show_default=True,
-    help="Draw as many bootstrap resamples.",
+    help="Draw this many bootstrap resamples.",
 )
 @with_seed
 @click.option(

@@ -254,8 +254,8 @@ def _write_csv(
 def calibrated(path: Path, batch_id: str | None, judge_id: str | None, out: Path) -> None:
     """Write how probable each class is for each verdict on production.
 
-    Beside FILE stands FILE.about.json with the calibration it comes from and the rate to report:
-    the mean of these labels is not the rate.
+    FILE.about.json, beside FILE, holds the calibration it comes from and the rate to report: the
+    mean of these labels is not the rate.
 
     \b
     asr labels calibrated --judge judge-1 --out labels.parquet
@@ -358,7 +358,7 @@ def import_lines(report: imports.ImportReport) -> Iterator[str]:
         f"changed, {len(report.set_aside)} set aside, {report.verdicts} grades kept"
     )
     if report.restored:
-        yield f"{report.restored} had lost their text, which is written anew"
+        yield f"{report.restored} had lost their text, which is written again"
     if report.possible_duplicates:
         yield f"{report.possible_duplicates} have the content of another trace, kept and marked"
     for row in report.set_aside:

@@ -49,7 +49,7 @@ def with_labels_wanted(command: Command) -> Command:
         type=int,
         default=2,
         show_default=True,
-        help="Want as many labels of a trace.",
+        help="Ask for this many labels of each trace.",
     )(command)
 
 
@@ -158,7 +158,11 @@ def plan_stop(
 )
 @click.option("--alpha", type=float, required=True, help="Expect this alpha.")
 @click.option(
-    "--raters", type=int, default=2, show_default=True, help="Let as many reviewers label a trace."
+    "--raters",
+    type=int,
+    default=2,
+    show_default=True,
+    help="Plan for this many reviewers of each trace.",
 )
 @click.option(
     "--class-shares",
@@ -361,7 +365,7 @@ def _lead(store: Store, name: str | None) -> str:
     type=int,
     default=1,
     show_default=True,
-    help="Want as many labels of a trace.",
+    help="Ask for this many labels of each trace.",
 )
 @with_store
 @with_output

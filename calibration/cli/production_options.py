@@ -68,7 +68,7 @@ def with_reading(command: Command) -> Command:
         type=click.IntRange(100, 100_000),
         default=1000,
         show_default=True,
-        help="Draw as many bootstrap resamples.",
+        help="Draw this many bootstrap resamples.",
     )
     @click.option(
         "--interval",
@@ -179,7 +179,7 @@ def places_from(files: Sequence[str], servers: dict[str, Any]) -> "list[Place]":
         return [SparkFiles((path,)) for path in spark]
     if holds_password(dsn) and source is ParameterSource.COMMANDLINE:
         click.echo(
-            "note: the password on the command line stands in the shell's history; PGPASSWORD or "
+            "note: the password on the command line is kept in the shell's history; PGPASSWORD or "
             "~/.pgpass keep it out",
             err=True,
         )

@@ -66,7 +66,7 @@ OF_FILES = ("columns", "ceiling", "ceilings", "any_workflow", "stratify", "force
     help="Compare with the window before --from, or the last week with the one before it "
     "(previous), with nothing (none), or with the runs of a file.",
 )
-@click.option("--pooled", is_flag=True, help="Weigh weeks by their runs in the rolling mean.")
+@click.option("--pooled", is_flag=True, help="Weight weeks by their runs in the rolling mean.")
 @click.option(
     "--target",
     "targets",

@@ -67,7 +67,7 @@ def with_address(command: Command) -> Command:
     "--trusted-proxy",
     "proxies",
     multiple=True,
-    help="Believe X-Forwarded-For and X-Forwarded-Proto of a proxy at this address or network; "
+    help="Trust X-Forwarded-For and X-Forwarded-Proto from a proxy at this address or network; "
     "without it, of this machine (or FORWARDED_ALLOW_IPS).",
 )
 @click.option(

@@ -34,7 +34,7 @@ def make_first_admin(page: Page, server: Server) -> None:
     page.goto(first_form(server))
     page.get_by_label("Name").fill("Ada")
     page.get_by_label("Passphrase, 12 characters or more").fill(GOOD)
-    page.get_by_label("The same once more").fill(GOOD)
+    page.get_by_label("Repeat the passphrase").fill(GOOD)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Home")).to_be_visible()
 
@@ -149,6 +149,6 @@ def test_the_form_has_no_barriers_and_fits_a_phone(
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         page.get_by_label("Name").fill("Ada")
         page.get_by_label("Passphrase, 12 characters or more").fill(GOOD)
-        page.get_by_label("The same once more").fill(OTHER)
+        page.get_by_label("Repeat the passphrase").fill(OTHER)
         page.get_by_role("button").click()
         page.get_by_role("alert").wait_for()

@@ -128,7 +128,7 @@ def test_a_table_gives_the_report_of_the_file(asr: Run, postgres: str, tmp_path:
     load(postgres, pd.DataFrame(rows), "few")
     dsn = postgres.replace("asr@", f"asr:{SECRET}@")
     result = asr("report", "--postgres", dsn, "--table", "public.few", "--json", "--html", "r.html")
-    assert "stands in the shell's history" in result.stderr
+    assert "is kept in the shell's history" in result.stderr
     assert SECRET not in (tmp_path / "r.html").read_text("utf-8")
     assert kept(result) == kept(asr("report", file, "--json"))
     (tmp_path / "r.json").write_text(result.stdout)

@@ -150,8 +150,8 @@ def _differences(groups: GroupRates) -> None:
         text += " Both sides are rated by their own labels alone."
     if any(of.net.kind == "synthetic" for of in pairs):
         text += (
-            " Wrong sign: its probability if the judge errs alike in both. Turns at: the order "
-            "changes if the judge wrongly passes this much more of one side's traces."
+            " Wrong sign: its probability if the judge has the same error rates in both. Turns at: "
+            "the order changes if the judge wrongly passes this much more of one side's traces."
         )
     st.caption(text)
 

@@ -49,7 +49,7 @@ ONE_CLASS = "every label is of one class; label traces of the others"
 NO_MODELS = "no labelled trace says which model ran it"
 
 WEIGHED = (
-    "labelled traces weigh as much as they stand for in production, except where the humans are "
+    "labelled traces are weighted to production, except where the humans are "
     "compared with each other and in the chi-square: there each trace counts once"
 )
 

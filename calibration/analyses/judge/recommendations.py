@@ -187,8 +187,8 @@ def _escalate(
         yield Recommendation(
             kind="escalate",
             what="Send uncertain verdicts to people, and audit the rest.",
-            why="A judge also errs where it is certain: a random part of the accepted verdicts is "
-            "labelled too, and shows how often.",
+            why="A judge is also wrong where it is certain: a random part of the accepted verdicts "
+            "is labelled too, and shows how often.",
             command=f"escalate --by {signals[0]} --judge {shlex.quote(result.provenance.judge_id)} "
             f"--basis {shlex.quote(result.provenance.batch_id)} --most {RANDOM_LABELS} --seed 1",
             signals=tuple(signals),

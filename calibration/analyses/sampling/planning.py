@@ -457,7 +457,9 @@ def _notes(basis: _Basis, loaded: CalibrationData | None, seconds: float | None)
         )
         notes.append(f"{why}: the worst case is assumed (half of them score 1 and half 0)")
         if basis.judge_id is not None:
-            notes.append("so is that the judge tells nothing; once labels exist, its worth is used")
+            notes.append(
+                "the judge is assumed to add nothing; once labels exist, what it adds is measured"
+            )
     elif loaded is not None:
         notes.append(
             f"measured on {spread.n} labelled traces of {loaded.batch.batch_id}; "

@@ -767,7 +767,7 @@ def left_out(store: Store, rates: StoreRates, counts: ProductionCounts) -> Itera
     for n, reason in (
         (loaded.unlabelled, "traces of the batch that are not labelled yet"),
         (loaded.skipped, "traces that were skipped by everybody who saw them"),
-        (loaded.exposed, "labels that were given after seeing what others said of the trace"),
+        (loaded.exposed, "labels that were given after seeing those of others"),
         (loaded.undated, "traces that do not say when they were started: in no window"),
         (loaded.later_traces, "traces that came after the draw"),
         (
@@ -808,7 +808,10 @@ def group_notes(rates: StoreRates, groups: Sequence[RateGroup], by: str) -> Iter
     known = [group for group in groups if rates.calibrated and group.asr.ok]
     for why, kept in (
         ("fewer than 50 labels of their own, so the judge's error is drawn toward all", POOLED),
-        ("fewer than 50 labels of their own, so the judge is taken to err as in all", SYNTHETIC),
+        (
+            "fewer than 50 labels of their own: with the judge's error rates of all groups",
+            SYNTHETIC,
+        ),
         ("human labels alone, for no corrected rate is estimable", HUMAN),
     ):
         names = [g.name or f"(no {by})" for g in known if g.asr.method.startswith(kept)]

@@ -81,7 +81,7 @@ def verdict(result: GateAnalysis) -> str:
     if blocking:
         return f"GATES FAILED: {', '.join(gate.name for gate in blocking)}"
     if not musts:
-        return "GATES PASSED: none of them is a must"
+        return "GATES PASSED: none of them is required"
     passed = musts.count("pass")
     if passed == len(musts):
         return f"GATES PASSED: all {passed} that must"

@@ -62,10 +62,11 @@ COEFFICIENTS = {
 }
 
 NO_VERDICT_GIVEN = "no verdict given"
+SAME_RATES = "does the judge have the same error rates in all groups?"
 
 SAMPLE = {
     "production": "taken as a random sample of production",
-    "reference": "reference only: assumes that the judge errs there as in production",
+    "reference": "reference only: assumes the same error rates of the judge in production",
 }
 
 RUNS = {"process": "runs like these", "these_runs": "these {n:,} runs"}
@@ -268,7 +269,7 @@ def for_the_rate(result: JudgeCalibration) -> str:
         but.append("the judge adds nothing to the human labels: the interval is no shorter with it")
     but += [w.why for w in mine if w.code != WIDER]
     if result.design == "reference":
-        but.append("only as long as it errs in production as on these traces")
+        but.append("only while its error rates in production are those on these traces")
     use = f"yes, corrected it is {percent_figure(head.net)}"
     return f"For the rate: {use}{', but ' if but else ''}{'; '.join(but)}."
 
@@ -942,7 +943,7 @@ def _groups(result: GroupRates) -> Section:
         remarks.append(f"~ {BORROWED}")
     if any(row.net.kind == "synthetic" for row in rows):
         remarks.append(
-            f"~ synthetic, taking the judge to err as in all groups: {SYNTHETIC[result.design]}"
+            f"~ synthetic, with the judge's error rates of all groups: {SYNTHETIC[result.design]}"
         )
     remarks.append(errs_alike(result.rates))
     rates = table_of(
@@ -972,11 +973,11 @@ def adjusted_p(compared: GroupComparison) -> str:
 def errs_alike(rates: RatesTest) -> str:
     """Return whether the judge errs alike in all groups."""
     if rates.statistic is None:
-        return f"does the judge err alike in all groups? {rates.status.replace('_', ' ', 1)}"
+        return f"{SAME_RATES} {rates.status.replace('_', ' ', 1)}"
     return (
-        f"does the judge err alike in all groups? chi-square {rates.statistic:.1f} on {rates.df} "
-        f"df, p {p_value_text(rates.p_value or 0.0)} ({rates.n_groups} groups, {rates.n:,} labels; "
-        "a large p does not prove it)"
+        f"{SAME_RATES} chi-square {rates.statistic:.1f} on {rates.df} df, "
+        f"p {p_value_text(rates.p_value or 0.0)} ({rates.n_groups} groups, {rates.n:,} labels; a "
+        "large p does not prove it)"
     )
 
 
@@ -995,7 +996,7 @@ def _pairs(pairs: Sequence[GroupPair]) -> Iterator[Block]:
     if synthetic:
         remarks += [
             "~ synthetic, both sides with the error rates of all groups: gates nothing",
-            "wrong sign: chance of it if the judge errs alike in both",
+            "wrong sign: its probability if the judge has the same error rates in both",
             "turns at: the ranking turns around if the judge wrongly passes this much more of one "
             "group's traces than of the other's",
         ]

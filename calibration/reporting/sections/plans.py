@@ -210,7 +210,9 @@ def audited(found: Audit) -> Document:
         short = f"{half_width(found.asked)} was asked for, {half_width(reached)} is reached"
         facts.append(("precision", short))
     facts.append(("rate over all traces, weighted", percent_number(found.headline)))
-    warning = "What the accepted verdicts say is not the rate: judges err where they agree, too."
+    warning = (
+        "What the accepted verdicts say is not the rate: judges are also wrong where they agree."
+    )
     return Document(
         title=f"{found.batch_id}: {found.n_escalated:,} traces escalated, {found.n_accepted:,} "
         f"accepted as judge {found.judge_id} has them",
