@@ -53,7 +53,8 @@ def take_sign_in(browser: Browser, folder: Path, take: Take, take_state: TakeSta
 
     def people(page: Page) -> None:
         enter(page, "Ada", PHRASE)
-        page.get_by_role("link", name="People").click()
+        page.wait_for_timeout(2_000)
+        page.goto(f"{server.url}/people")  # a narrow bar hides the link
         expect(page.get_by_role("heading", name="People", exact=True)).to_be_visible()
         page.wait_for_timeout(2_000)
 
