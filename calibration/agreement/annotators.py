@@ -33,11 +33,13 @@ from calibration.agreement.ratings import (
     validated_codes,
 )
 from calibration.statistics.contingency import (
+    PAIRED,
     ClassAgainstKey,
     TestResult,
     bhapkar,
     holm,
     kappa_of_table,
+    paired_centre,
     quality_against_key,
 )
 from calibration.statistics.estimate import (
@@ -51,7 +53,6 @@ from calibration.statistics.estimate import (
 from calibration.statistics.intervals import METHOD, NO_SPREAD, t_chance, two_sided_z
 
 WALD = "item-clustered Wald test, Hotelling's F over the items on which raters differ"
-PAIRED = "difference within items, Bonett-Price"
 NEVER_DIFFER = "undefined: the raters never differ"
 ALWAYS_ALIKE = "undefined: the raters differ on every item in the same way; it needs no test"
 
@@ -225,10 +226,8 @@ def _differences(
 ) -> tuple[MarginDifference, ...]:
     shared = rated.sum(axis=0)
     own, theirs = given.sum(axis=0), others.sum(axis=0)
-    # One additional item at 1 and one at -1.
-    n = shared[:, None] + 2
-    centre = (own - theirs) / n
-    se = np.sqrt((((given - others) ** 2).sum(axis=0) + 2 - n * centre**2) / n**2)
+    squares = ((given - others) ** 2).sum(axis=0)
+    centre, se = paired_centre(own - theirs, squares, shared[:, None])
     p_values = 2 * special.ndtr(-np.abs(centre) / se)
     reach = two_sided_z(confidence_level) * se
     used = np.flatnonzero(own.sum(axis=0) > 0).tolist()

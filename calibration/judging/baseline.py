@@ -45,7 +45,7 @@ _NAME = re.compile(r"(?<=[\w,;)] )[A-ZÀ-ÖØ-Þ][\w'-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
+class PracticeExample:
     """A trace with its practice label; `task_key` joins the runs of a task."""
 
     trace: TraceForReview
@@ -143,7 +143,7 @@ class Baseline:
                 yield _verdict(self.judge_id, trace.trace_id, outcome)
 
 
-def fit_baseline(examples: Sequence[Example], taxonomy: Taxonomy) -> Baseline:
+def fit_baseline(examples: Sequence[PracticeExample], taxonomy: Taxonomy) -> Baseline:
     """Fit the baseline judge on practice labels.
 
     Features are TF-IDF of words (1 and 2) and characters (3 to 5) of response, task and last three
@@ -156,7 +156,7 @@ def fit_baseline(examples: Sequence[Example], taxonomy: Taxonomy) -> Baseline:
 
     Parameters
     ----------
-    examples : sequence of Example
+    examples : sequence of PracticeExample
         Practice labels only: no trace of an examination, and none that is to correct a rate.
     taxonomy : Taxonomy
 
@@ -184,10 +184,11 @@ def fit_baseline(examples: Sequence[Example], taxonomy: Taxonomy) -> Baseline:
     ...         sub_goals=(), steps=(), response=response, status=None, agent="a", latency_s=None)
     >>> answers = {"It is Monday.": "complete", "Sorry, no.": "abandoned"}
     >>> examples = [
-    ...     Example(trace=run(n, text), task_key=f"k{n}", outcome=answers[text])
+    ...     PracticeExample(trace=run(n, text), task_key=f"k{n}", outcome=answers[text])
     ...     for n, text in enumerate(list(answers) * 4)]
     >>> judge = fit_baseline(examples, default_taxonomy())
-    >>> [verdict.outcome for verdict in judge.predict([run(8, "Sorry."), run(9, "Monday.")])]
+    >>> new = [run(8, "Sorry, no!"), run(9, "It is Friday.")]
+    >>> [verdict.outcome for verdict in judge.predict(new)]
     ['abandoned', 'complete']
     """
     ordered = sorted(examples, key=lambda example: example.trace.trace_id)
@@ -217,7 +218,7 @@ def fit_baseline(examples: Sequence[Example], taxonomy: Taxonomy) -> Baseline:
     )
 
 
-def _check(examples: Sequence[Example], taxonomy: Taxonomy) -> None:
+def _check(examples: Sequence[PracticeExample], taxonomy: Taxonomy) -> None:
     """Raise InputError for examples that no fit can use."""
     tasks: dict[str, set[str]] = {}
     seen: set[str] = set()
@@ -236,7 +237,10 @@ def _check(examples: Sequence[Example], taxonomy: Taxonomy) -> None:
 
 
 def _judge_id(
-    examples: Sequence[Example], readings: Sequence[_Reading], taxonomy: Taxonomy, strength: float
+    examples: Sequence[PracticeExample],
+    readings: Sequence[_Reading],
+    taxonomy: Taxonomy,
+    strength: float,
 ) -> str:
     version = {
         "judge": NAME,

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from calibration.judging.baseline import Example
+from calibration.judging.baseline import PracticeExample
 from calibration.records import Trace, TraceForReview
 from reference_dataset.loader import ReferenceSet, load_reference
 
@@ -28,10 +28,10 @@ def for_review(trace: Trace) -> TraceForReview:
 
 
 @cache
-def examples(form: str) -> tuple[Example, ...]:
+def examples(form: str) -> tuple[PracticeExample, ...]:
     data = dataset()
     return tuple(
-        Example(
+        PracticeExample(
             trace=for_review(data.traces[i]),
             task_key=data.traces[i].task_key,
             outcome=data.labels[i].outcome,
