@@ -1,1 +1,5 @@
-"""Judges: a baseline without a language model, and honest numbers for choosing among versions."""
+"""Judges, and honest numbers for choosing among their versions.
+
+`baseline` is a judge without a language model; `selection` splits labels, corrects the score of the
+best version for the choice, compares versions on the same traces, and certifies on locked labels.
+"""

@@ -84,7 +84,7 @@ class _Features:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Fit:
+class _Regression:
     """Features and coefficients of one fit; a class without a label has no chance."""
 
     features: _Features
@@ -124,7 +124,7 @@ class Baseline:
     strength: float
     log_loss: float
     names: tuple[str, ...]
-    fit: _Fit
+    fit: _Regression
     known: dict[str, str]  # outcome out of fold, by what was read of a practice trace
     name: str = NAME
 
@@ -133,14 +133,16 @@ class Baseline:
 
         A trace that the fit has seen, under any id, gets its verdict out of fold.
         """
-        rest = iter(traces)
+        # Of a part only what was read is held: a trace may have megabytes of results.
+        rest = ((trace.trace_id, _read(trace)) for trace in traces)
         while part := list(islice(rest, PART)):
-            readings = [_read(trace) for trace in part]
+            readings = [reading for _, reading in part]
             chances = self.fit.chances(self.fit.features.of(readings))
-            codes = chances.argmax(axis=1).tolist()
-            for trace, reading, code in zip(part, readings, codes, strict=True):
+            for (trace_id, reading), code in zip(
+                part, chances.argmax(axis=1).tolist(), strict=True
+            ):
                 outcome = self.known.get(reading.key(), self.names[code])
-                yield _verdict(self.judge_id, trace.trace_id, outcome)
+                yield _verdict(self.judge_id, trace_id, outcome)
 
 
 def fit_baseline(examples: Sequence[PracticeExample], taxonomy: Taxonomy) -> Baseline:
@@ -302,7 +304,7 @@ def _by_strength(
 
 def _fit(
     readings: Sequence[_Reading], codes: IntArray, strengths: Sequence[float], n_classes: int
-) -> list[_Fit]:
+) -> list[_Regression]:
     """Learn the features once, and fit a regression of each strength.
 
     The coefficients of a ridge lie in the span of the traces: there it has as many columns as there
@@ -324,7 +326,7 @@ def _fit(
         constants[model.classes_] = 0.0
         constants[own] = model.intercept_
         weights[:, own] = matrix.T @ (axes / length @ model.coef_.T)
-        fits.append(_Fit(features=features, weights=weights, constants=constants))
+        fits.append(_Regression(features=features, weights=weights, constants=constants))
     return fits
 
 

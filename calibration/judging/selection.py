@@ -320,7 +320,7 @@ class Look:
     exploratory: bool
 
 
-def look(number: int) -> Look:
+def level_of_look(number: int) -> Look:
     """Return the level of a look at locked labels: 95 % for the first, then 1 - .05 / number.
 
     The first look is the only one that certifies. Who looks again has read the labels, so that the
@@ -332,8 +332,8 @@ def look(number: int) -> Look:
 
     Examples
     --------
-    >>> look(1).confidence_level, look(2).confidence_level, look(2).exploratory
-    (0.95, 0.975, True)
+    >>> [(found.confidence_level, found.exploratory) for found in map(level_of_look, (1, 2))]
+    [(0.95, False), (0.975, True)]
     """
     if number < 1:
         raise ValueError(f"looks are counted from 1, got {number!r}")
@@ -381,7 +381,7 @@ class JudgeCertificate:
     baseline: PairedComparison
 
 
-def certify(
+def certify_judge(
     minimum: Minimum,
     human: IntArray,
     verdicts: IntArray,
@@ -419,16 +419,16 @@ def certify(
     >>> human = np.arange(70) % 2
     >>> verdicts = np.where(np.arange(70) < 7, 1 - human, human)
     >>> options = dict(baseline=0 * human, majority=0, n_classes=2, looked_at=now)
-    >>> certify(minimum, human, verdicts, number=1, **options).status
+    >>> certify_judge(minimum, human, verdicts, number=1, **options).status
     'certified'
-    >>> certify(minimum, human, verdicts, number=2, **options).status
+    >>> certify_judge(minimum, human, verdicts, number=2, **options).status
     'exploratory'
     """
     if minimum.stated_at >= looked_at:
         raise ValueError(
             f"the minimum must be stated before the look, got {minimum.stated_at} and {looked_at}"
         )
-    now = look(number)
+    now = level_of_look(number)
     level = now.confidence_level
     cells, width = _cells(human, np.column_stack([verdicts]), n_classes)
     table = np.bincount(cells[:, 0], minlength=width**2).reshape(width, width)[:n_classes]

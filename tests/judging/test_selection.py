@@ -17,8 +17,8 @@ from calibration.judging.selection import (
     Minimum,
     PairedComparison,
     best_version,
-    certify,
-    look,
+    certify_judge,
+    level_of_look,
     paired_comparison,
     split_of,
 )
@@ -194,7 +194,7 @@ def test_who_is_better(first_only: int, second_only: int, better: str) -> None:
 
 def test_a_stricter_level_needs_more() -> None:
     """At the second look, .975: 2 x .5^6 = .031 is too much, 2 x .5^7 = .0156 is not."""
-    level = look(2).confidence_level
+    level = level_of_look(2).confidence_level
     assert compared(6, 0, confidence_level=level).better == "cannot_tell"
     assert compared(7, 0, confidence_level=level).better == "first"
 
@@ -239,10 +239,15 @@ def test_many_kappas_are_those_of_each_table(cells: list[list[int]]) -> None:
 
 
 def test_levels_of_looks() -> None:
-    assert [round(look(k).confidence_level, 4) for k in (1, 2, 5, 10)] == [0.95, 0.975, 0.99, 0.995]
-    assert [look(k).exploratory for k in (1, 2, 10)] == [False, True, True]
+    assert [round(level_of_look(k).confidence_level, 4) for k in (1, 2, 5, 10)] == [
+        0.95,
+        0.975,
+        0.99,
+        0.995,
+    ]
+    assert [level_of_look(k).exploratory for k in (1, 2, 10)] == [False, True, True]
     with pytest.raises(ValueError, match="counted from 1"):
-        look(0)
+        level_of_look(0)
 
 
 def certificate(
@@ -257,7 +262,7 @@ def certificate(
     """Look at a judge that is right on so many of n traces of two classes."""
     human = np.arange(n, dtype=np.int64) % 2
     verdicts = np.where(np.arange(n) < right, human, 1 - human)
-    return certify(
+    return certify_judge(
         Minimum(value=minimum, measure=measure, stated_at=stated_at),
         human,
         verdicts,

@@ -16,7 +16,7 @@ from calibration.judging.selection import (
     KAPPA,
     SECOND,
     best_version,
-    look,
+    level_of_look,
     paired_comparison,
 )
 from calibration.statistics.contingency import kappas_of_tables, quality_against_key
@@ -164,7 +164,7 @@ def test_looks_cover_with_their_level(judge: Judge, number: int) -> None:
         best = verdicts[:, int(right.argmax())]
         table = np.bincount(human * 5 + best, minlength=25).reshape(5, 5)
         plain.add_sure(quality_against_key(table).accuracy)
-        level = look(number).confidence_level
+        level = level_of_look(number).confidence_level
         levelled.add_sure(quality_against_key(table, confidence_level=level).accuracy)
     setting = f"agreement of the best of {number} looks at {LABELS} labels"
     give_all(
