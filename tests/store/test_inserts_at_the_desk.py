@@ -186,13 +186,14 @@ def test_a_repeat_may_come_from_the_same_batch(world: World) -> None:
 
 def test_who_takes_the_first_label_back_gives_it_again_and_is_not_asked_twice(world: World) -> None:
     trace = long_batch(world)
-    before = world.store.queue("ann", world.desk.batch).total
+    before = world.store.queue("ann", world.desk.batch).done
     world.desk.reopen(trace)
     queue = world.store.queue("ann", world.desk.batch)
     assert queue.items[0].trace_id == trace
     assert [t.trace_id for t in queue.items].count(trace) == 1
     assert trace not in world.put_in()
-    assert queue.total <= before
+    # `total` counts hidden items that are expected, which may change with what was taken back.
+    assert queue.done == before - 1
     world.desk.label(trace, answers=ABANDONED)
     assert world.desk.labelled("ann")[trace, "ann"] == "abandoned"
     assert world.frame().empty or trace not in set(world.frame()["trace_id"])
