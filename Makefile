@@ -44,10 +44,10 @@ run: install
 test: dev
 	$(BIN)/python -m pytest -q -m "not slow and not long" -n 3 --dist loadfile
 
-# Minutes at the browser and under load; CI runs them after the others. Three at once: they wait
+# Minutes at the browser and under load; CI runs them after the others. Four at once: they wait
 # for a browser most of the time.
 test-long: dev
-	$(BIN)/python -m pytest -q -m long -n 3 --dist loadfile
+	$(BIN)/python -m pytest -q -m long -n 4 --dist loadfile
 
 # What every command prints and writes, anew: for a change that is meant; look at the difference.
 snapshots: dev
