@@ -29,7 +29,7 @@ from calibration.text import counted, hours, points, sentence, shown
 
 TITLE = "Home"
 MOST_ROWS, MOST_IDS, MOST_ACTIONS, LONGEST = 200, 5, 10, 60
-HANDED, DRAWN, PLAN = "home_handed_over", "home_drawn", "home_plan"
+DRAWN, PLAN = "home_drawn", "home_plan"
 
 PAGES = frame.SCRIPTS | {"certify": "views/certificate/page.py", "label": "views/label.py"}
 
@@ -96,8 +96,7 @@ def _rate(found: StoreStatus) -> None:
 
 def _next(store: Store, actions: Sequence[NextAction], names: Mapping[str, str]) -> None:
     st.subheader("Do next", anchor="next")
-    if handed := st.session_state.pop(HANDED, None):
-        st.text(handed)
+    frame.said()
     if not actions:
         st.text(NOTHING)
         return
@@ -137,9 +136,11 @@ def _open_plan(n: int) -> None:
 
 
 def _hand_over(store: Store, batch_id: str, reviewer_id: str, by: str, name: str) -> None:
-    # Session state first, the store last: Streamlit may abandon a callback at session state.
-    st.session_state[HANDED] = f"The traces that {name} had claimed are free for others."
-    store.release_leases(batch_id=batch_id, reviewer_id=reviewer_id, by=by)
+    def freed() -> str:
+        store.release_leases(batch_id=batch_id, reviewer_id=reviewer_id, by=by)
+        return f"The traces that {name} had claimed are free for others."
+
+    frame.attempt(freed)
 
 
 # How a batch is getting on

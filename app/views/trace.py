@@ -144,11 +144,16 @@ def _ask(store: Store, trace_id: str) -> None:
             )
             st.page_link("views/label.py", label="Go to the Label page")
             st.page_link(frame.SCRIPTS["adjudicate"], label="Go to the Adjudicate page")
+        frame.said()
 
 
 def _see(store: Store, trace_id: str) -> None:
-    session.log_exposure(store, [trace_id], "labels")
-    session.log_exposure(store, [trace_id], "verdicts")
+    def shown() -> str:
+        session.log_exposure(store, [trace_id], "labels")
+        session.log_exposure(store, [trace_id], "verdicts")
+        return ""
+
+    frame.attempt(shown)
 
 
 # What is known

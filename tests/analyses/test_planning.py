@@ -52,7 +52,7 @@ def test_a_judge_before_any_label_is_assumed_to_tell_nothing(new_world: NewWorld
     world.judge({t: ("complete", "abandoned")[k % 2] for k, t in enumerate(ids(120))})
     plan = plan_batch(world.store, n=100)
     assert plan.corrected == pytest.approx(plan.human_only, rel=0.08)
-    assert any("that the judge tells nothing" in note for note in plan.notes)
+    assert any("the judge is assumed to add nothing" in note for note in plan.notes)
 
 
 def test_the_overlap_decides_how_many_labels_are_made(half: World) -> None:

@@ -6,6 +6,7 @@ from streamlit.testing.v1.element_tree import Element
 
 from app import session
 from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
+from calibration.errors import StoreError
 from calibration.records import Verdict
 from calibration.store import Store
 from tests.app.conftest import OpenApp, figures, press, texts
@@ -68,6 +69,25 @@ def test_without_a_batch_the_page_plans_one(store_file: Path, open_app: OpenApp)
     press(app, "home_next_1")
     assert app.number_input("plan_n").value == 40
     assert "asr sample --n 40 --seed 1" in texts(app)
+
+
+def test_a_button_that_the_store_refuses_says_so(
+    team: Path, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_args: object, **_options: object) -> None:
+        raise StoreError("asr.duckdb: the disk is full")
+
+    app = open_app(reviewer=LEAD)
+    monkeypatch.setattr(Store, "release_leases", full)
+    press(app, "hand_over_anna")
+    assert "asr.duckdb: the disk is full" in texts(app)
+    assert "The traces that Anna had claimed are free for others." not in texts(app)
+    data = open_app("data", reviewer=LEAD)
+    data.text_input(key="data_save_as").input("mine").run()
+    press(data, "data_save")
+    monkeypatch.setattr(Store, "forget_view", full)
+    press(data, "data_forget_0")
+    assert "Not deleted: asr.duckdb: the disk is full." in texts(data)
 
 
 def test_a_lead_sees_it_first_and_hands_over_from_the_absent(team: Path, open_app: OpenApp) -> None:

@@ -69,6 +69,7 @@ def _page() -> None:
             _alpha(work)
         if view == DECIDE:
             _more(store, lead, work)
+    frame.said()
     if view == DECIDE:
         _decide(store, lead, work)
         return
@@ -160,8 +161,12 @@ def _more(store: Store, lead: Reviewer, work: AdjudicationWork) -> None:
 
 
 def _add_agreed(store: Store, lead: Reviewer, work: AdjudicationWork) -> None:
-    drawn = draw_agreed(work, AGREED, rng=np.random.default_rng())
-    serve(store, work, lead.reviewer_id, also=drawn)
+    def added() -> str:
+        drawn = draw_agreed(work, AGREED, rng=np.random.default_rng())
+        serve(store, work, lead.reviewer_id, also=drawn)
+        return ""
+
+    frame.attempt(added)
 
 
 def _receive() -> None:

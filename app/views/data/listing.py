@@ -179,7 +179,7 @@ def _saved(store: Store) -> None:
                 help=frame.plain(" ".join(search_terms(view.chosen))) or "All traces",
             )  # fmt: skip
             st.button(
-                "Delete", key=f"data_forget_{number}", on_click=store.forget_view, args=(name,),
+                "Delete", key=f"data_forget_{number}", on_click=_forget, args=(store, name),
                 type="tertiary",
             )  # fmt: skip
     if not saved:
@@ -195,6 +195,13 @@ def _pick(view: SavedView) -> None:
     state = st.session_state
     state[SORT], state[DESCENDING] = view.sort, view.descending
     state[COLUMNS] = [name for name in view.columns if name in NAMES.values()] or AT_FIRST
+
+
+def _forget(store: Store, name: str) -> None:
+    try:
+        store.forget_view(name)
+    except CalibrationError as error:
+        st.session_state[MESSAGE] = f"Not deleted: {error}."
 
 
 def _save(store: Store) -> None:
