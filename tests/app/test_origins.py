@@ -1,6 +1,7 @@
 """Pages of other origins: what they send does nothing, and nobody outside is asked about them."""
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any, cast
 
@@ -194,6 +195,9 @@ def test_with_https_the_cookie_and_the_headers_are_for_https(
     assert plain.headers["cross-origin-opener-policy"] == "same-origin"
     assert "camera=()" in plain.headers["permissions-policy"]
     assert "connect-src 'self';" in plain.headers["content-security-policy"]
+    # Of inline scripts only those of Streamlit's page, by their content.
+    (scripts,) = re.findall(r"script-src ([^;]*);", plain.headers["content-security-policy"])
+    assert all(re.fullmatch(r"'self'|blob:|'sha256-[\w+/]{43}='", one) for one in scripts.split())
     assert (
         "max-age=31536000" in ask("GET", "/x", scheme="https").headers["strict-transport-security"]
     )

@@ -20,8 +20,11 @@ def test_a_first_visit_is_small(server: Server, page: Page) -> None:
     sizes: list[int] = []
     network.on("Network.loadingFinished", lambda e: sizes.append(e["encodedDataLength"]))
     traffic = Traffic(page)
+    blocked: list[str] = []
+    page.on("console", lambda m: blocked.append(m.text) if "Security Policy" in m.text else None)
     Desk(page, server.url).open()
     page.wait_for_load_state("networkidle")
+    assert blocked == []
     assert len(sizes) > 50
     # Streamlit alone sends 3.1 MB.
     assert sum(sizes) + sum(map(len, traffic.frames)) < MOST_AT_FIRST
