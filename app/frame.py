@@ -84,7 +84,7 @@ button[data-testid^="stBaseButton-primary"] kbd { background: transparent; }
 .st-key-home_next [data-testid="stPageLink"] a { padding-left: 0; background: none; }
 .st-key-home_next button { min-height: 0; }
 .st-key-asks_first [data-testid="stPageLink"] p,
-.st-key-home_next [data-testid="stPageLink"] p, .st-key-home_next button p {
+.st-key-home_next :is([data-testid="stPageLink"], button) p {
   color: light-dark(#2f5d8a, #86b4e0); font-weight: 600; text-decoration: underline;
 }
 /* What the list of traces is narrowed to stays in sight, wherever on the page it was chosen. */
@@ -95,7 +95,7 @@ button[data-testid^="stBaseButton-primary"] kbd { background: transparent; }
 [class*="st-key-report_warning"] {
   border-left: 3px solid light-dark(#a15c00, #e0a34a); padding-left: .7rem;
 }
-.st-key-page [data-testid="stPageLink"] a p, .st-key-page [data-testid="stPageLink"] a span {
+[data-testid="stMain"] [data-testid="stPageLink"] a :is(p, span) {
   color: light-dark(#2f5d8a, #86b4e0); text-decoration: underline;
 }
 .st-key-page details summary * { color: var(--st-text-color, inherit); opacity: 1; }
