@@ -1,7 +1,8 @@
 """Choosing the best of many versions of a judge: how much too high it reads, and looks at an exam.
 
 Versions of one judge err on the same traces: each says what the judge says with chance `ALIKE`, and
-draws its verdict anew otherwise, so that being right correlates by about `ALIKE` squared.
+draws its verdict anew otherwise, so that being right correlates by about `ALIKE` squared. That is
+set, not measured: such versions read as much too high as `TOO_HIGH` says, others more or less.
 """
 
 from dataclasses import dataclass
