@@ -1,6 +1,9 @@
-"""Judges, and honest numbers for choosing among their versions.
+"""Judging: a model walks the reviewers' tree over one trace and leaves a verdict per sample.
 
-What a judge is stands in `versions`, what it reads in `prompt`. `baseline` is a judge without a
-language model; `selection` splits labels, corrects the score of the best version for the choice,
-compares versions on the same traces, and certifies on locked labels.
+`versions` say what a judge is, `prompt` what it reads, `answers` how its answers are read, and
+`steps` what it asks next and what its samples add up to; `requests` are the records that pass
+between a judge and what sends them. Verdicts are a pure function of the replies.
+
+`baseline` is a judge without a language model; `selection` splits labels, corrects the score of the
+best version for the choice, compares versions on the same traces, and certifies on locked labels.
 """

@@ -7,7 +7,7 @@ reader cannot see are spelled out.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 
@@ -20,16 +20,22 @@ TAG = "quoted"
 TASK, RESPONSE = "prompt", "response"  # places of a quote beside steps and inputs
 INPUT = "input:"
 AGENT_ROLE = "assistant"
-# Of an answer, beside the questions.
-OWN_FIELDS = ("head", "subgoals", "violations", "tail", "expected")
+OWN_FIELDS = (
+    "head",
+    "subgoals",
+    "violations",
+    "tail",
+    "expected",
+)  # of an answer, beside the questions
+STATES = ("met", "missing", "wrong")
 
 # What is left of a text that must be cut: the mark, and some words before and behind it.
 FLOOR = 240
-MOST_OF_A_NOTE, MOST_OF_A_QUESTION = 600, 2_500
+MOST_OF_A_NOTE = 600
 MOST_OF_AN_EXAMPLE = 1_500
 MOST_OF_A_NAME = 80
 
-_UNSEEN = re.compile(
+UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb"
     "\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -56,11 +62,11 @@ How to answer
 - Begin at the first question and follow "leads to". A question that is not reached is null.
 - "reason": one or two sentences, before the answer. "answer": "yes" or "no".
 - "evidence": quotes of 12 to 300 characters, word for word, each with its place: T, I1, S1, R.
-- "subgoals": one entry for each numbered sub-goal: "met", "missing" (left out) or "wrong". Quote
-  for a met one what shows it in a tool result or an input; null where nothing can be quoted.
+- "subgoals": one entry for each numbered sub-goal: "met", "missing" (left out) or "wrong". For one
+  that is met quote what shows it in a tool result or an input; null where nothing can be quoted.
 - "violations": rules of the task or of the system prompt that the agent broke: the rule, how severe
   ("minor" or "major"), the step. Otherwise an empty list.
-- "head" and "tail" are two code words: the first is in the first line of this prompt, the second
+- "head" and "tail" are two code words: one stands in the first line of this prompt, the other one
   behind the record of the run. Copy both."""
 
 
@@ -90,18 +96,20 @@ class Piece:
     agents_words: bool = False
 
 
+# Keys of the shapes of answers; that of a single question is its id.
+PLAN, ALL = "the plan", "all questions"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """What one call asks for: all questions, one of them (`node`), or a plan first.
+    """What one call asks for: all questions, one of them, or a plan first.
 
-    `form` shows the answer's shape, `plan` is the answer to the first call of a plan, and `note`
-    says why the last answer was not accepted.
+    `form` is the key of the shape of the answer. `plan` is the answer to the first call of a plan,
+    and `note` says why the last answer was not accepted.
     """
 
     call: int
-    kind: str
     form: str
-    node: str = ""
     plan: str = ""
     note: str = ""
 
@@ -141,7 +149,7 @@ def seen(text: str) -> str:
     >>> seen("a\u200bb\r\nc\x1b")
     'a\\u200bb\nc\\u001b'
     """
-    return _UNSEEN.sub(_spelled, text.replace("\r\n", "\n"))
+    return UNSEEN.sub(_spelled, text.replace("\r\n", "\n"))
 
 
 def fenced(text: str) -> str:
@@ -296,7 +304,8 @@ def shortened(text: str, most: int, *, what: str, label: str) -> tuple[str, int]
 def _mark(left_out: int, what: str, label: str) -> str:
     """Return the mark for characters left out."""
     these = "these" if what == "arguments" else "this"
-    return f"\n[... {left_out:,} characters of {these} {what} left out, step {label} ...]\n"
+    where = f"step {label}" if label.startswith("S") else label
+    return f"\n[... {left_out:,} characters of {these} {what} left out, {where} ...]\n"
 
 
 def fitting(
@@ -389,6 +398,13 @@ def few_shots_digest(few_shots: Sequence[FewShot]) -> str:
 class Renderer:
     """Renders the prompts of a version; the part that is the same for all traces once.
 
+    Parameters
+    ----------
+    version, taxonomy, few_shots
+        What the prompts are made of.
+    forms
+        The shapes of the answers, by what is asked for.
+
     Raises
     ------
     InputError
@@ -400,15 +416,20 @@ class Renderer:
     >>> from calibration.judging.versions import new_version
     >>> from calibration.taxonomy import default_taxonomy
     >>> version = new_version(model="m", endpoint="vllm", taxonomy=default_taxonomy())
-    >>> renderer = Renderer(version, default_taxonomy())
+    >>> renderer = Renderer(version, default_taxonomy(), forms={"all questions": "{...}"})
     >>> renderer.static.splitlines()[0] == f"Code word at the head: {renderer.head}"
     True
     """
 
     def __init__(
-        self, version: JudgeVersion, taxonomy: Taxonomy, few_shots: Sequence[FewShot] = ()
+        self,
+        version: JudgeVersion,
+        taxonomy: Taxonomy,
+        few_shots: Sequence[FewShot] = (),
+        *,
+        forms: Mapping[str, str],
     ) -> None:
-        self.version, self.taxonomy = version, taxonomy
+        self.version, self.taxonomy, self.forms = version, taxonomy, dict(forms)
         for node in taxonomy.nodes:
             if node.id in OWN_FIELDS:
                 raise InputError(
@@ -459,20 +480,20 @@ class Renderer:
         room
             How many characters all messages may have; None for any number.
         """
-        tag, tail = self.mark(content_hash), self.tail(content_hash, ask.call)
-        question = _question(ask, self.taxonomy, tail)
+        tag = self.mark(content_hash)
         record = self._record(trace, tag, None if room is None else room - self._fixed(token_limit))
         if record is None:
             return None
+        question = self._question(ask, content_hash)
         said = [{"role": "system", "content": self.static}]
         if self.version.plan != "plan_first":
             said.append({"role": "user", "content": f"{record.text()}\n\n{question}"})
         else:
-            first = replace(ask, call=0, kind="plan", note=ask.note if ask.kind == "plan" else "")
-            opening = _question(first, self.taxonomy, self.tail(content_hash, 0))
+            first = ask if ask.form == PLAN else Ask(call=0, form=PLAN)
+            opening = self._question(first, content_hash)
             before = f"{record.text(agents_words=False)}\n\n{opening}"
             said.append({"role": "user", "content": before})
-            if ask.kind != "plan":
+            if ask.form != PLAN:
                 said.append({"role": "assistant", "content": ask.plan})
                 said.append({"role": "user", "content": f"{record.words()}\n\n{question}"})
         return Messages(
@@ -493,13 +514,37 @@ class Renderer:
         return Record(pieces=tuple(fits[0]), tag=tag, status=trace.status, cut_characters=fits[1])
 
     def _fixed(self, token_limit: int) -> int:
-        """Return a bound for the characters of all messages beside the texts of the trace."""
-        longest = max(len(_node_rule(node)) for node in self.taxonomy.nodes)
-        own = len(self.static) + MOST_OF_A_QUESTION + MOST_OF_A_NOTE + longest
+        """Return a bound for the characters of all messages beside the texts of the trace.
+
+        It is the same for both calls of a plan, so that both show the trace cut alike.
+        """
+        lengths = [len(self._question(Ask(call=0, form=form), "")) for form in self.forms]
         if self.version.plan != "plan_first":
-            return own
+            return len(self.static) + max(lengths) + MOST_OF_A_NOTE
         plan = int(token_limit * self.version.characters_per_token)
-        return own + MOST_OF_A_QUESTION + MOST_OF_A_NOTE + plan
+        return len(self.static) + sum(lengths) + 2 * MOST_OF_A_NOTE + plan
+
+    def _question(self, ask: Ask, content_hash: str) -> str:
+        """Return what stands behind the record of the run."""
+        if ask.form == PLAN:
+            what = (
+                "Do not answer the questions yet. First state for each numbered sub-goal what a "
+                "right result must say, from the task, the inputs and the tool results alone."
+            )
+        elif ask.form == ALL:
+            what = "Now answer the questions, from the first one on, as far as they are reached."
+        else:
+            node = self.taxonomy.node(ask.form)
+            what = f"Answer only the question of the field {node.id!r}: {node.question} {node.rule}"
+        lines = [
+            f"Code word at the tail: {self.tail(content_hash, ask.call)}",
+            what.rstrip(),
+            f"The form of the answer, in JSON: {self.forms[ask.form]}",
+        ]
+        if ask.note:
+            note = name_of(ask.note, most=MOST_OF_A_NOTE - 100)
+            lines.append(f"Your last answer was not accepted: {note}. Answer again, in this form.")
+        return "\n\n".join(lines)
 
     def _static(self, few_shots: Sequence[FewShot]) -> str:
         """Return what all prompts begin with."""
@@ -558,30 +603,6 @@ def _block(piece: Piece, tag: str) -> str:
     """Return a text within its tags."""
     label = "" if piece.label == "G" else f"[{piece.label}] "
     return f"{label}{piece.kind}\n<{tag}>\n{piece.text}\n</{tag}>"
-
-
-def _question(ask: Ask, taxonomy: Taxonomy, tail: str) -> str:
-    """Return what stands behind the record of the run."""
-    if ask.kind == "plan":
-        what = (
-            "Do not answer the questions yet. First state for each numbered sub-goal what a right "
-            "result must say, from the task, the inputs and the tool results alone."
-        )
-    elif ask.kind == "node":
-        node = taxonomy.node(ask.node)
-        what = f"Answer only this question, in the field {node.id!r}: {_node_rule(node)}"
-    else:
-        what = "Now answer the questions, from the first one on, as far as they are reached."
-    lines = [f"Code word at the tail: {tail}", what, f"The form of the answer: {ask.form}"]
-    if ask.note:
-        note = name_of(ask.note, most=MOST_OF_A_NOTE - 100)
-        lines.append(f"Your last answer was not accepted: {note}. Answer again, in this form.")
-    return "\n\n".join(lines)
-
-
-def _node_rule(node: Node) -> str:
-    """Return a question with its rule."""
-    return f"{node.question} {node.rule}".rstrip()
 
 
 def _rules(node: Node, number: int, taxonomy: Taxonomy, excerpt: str | None) -> str:

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeGuard
 
 from calibration.errors import InputError
+from calibration.judging.requests import STRUCTURED_MODES, Capabilities
 from calibration.taxonomy import Taxonomy
 
 RENDERER, READER = "1", "1"  # of the texts of `prompt`, and of what `answers` accepts
-STRUCTURED_MODES = ("json_schema", "tool", "json_object", "plain")
 PLANS = ("one_call", "per_node", "plan_first")
 THOUGHTS = ("shown", "withheld")
 MOST_SAMPLES = 25
@@ -268,6 +268,41 @@ def changed_fields(before: JudgeVersion, after: JudgeVersion) -> list[str]:
         for name in dict.fromkeys((*old, *new))
         if old.get(name) != new.get(name)
     ]
+
+
+def misfit(version: JudgeVersion, endpoint: Capabilities) -> str | None:
+    """Return why a version cannot be asked at an endpoint, None if it can.
+
+    Examples
+    --------
+    >>> from calibration.taxonomy import default_taxonomy
+    >>> version = new_version(
+    ...     model="m", endpoint="vllm", taxonomy=default_taxonomy(), structured="plain", seed=1
+    ... )
+    >>> misfit(version, Capabilities(structured="plain", seed=False))
+    'the judge wants a seed, which the endpoint does not take; use a version without one'
+    """
+    if version.structured != endpoint.structured:
+        return (
+            f"the judge wants answers in the mode {version.structured}, the probe found "
+            f"{endpoint.structured}; use a version with structured = {endpoint.structured}"
+        )
+    for name, wanted, takes in (
+        ("temperature", version.temperature, endpoint.temperature),
+        ("seed", version.seed, endpoint.seed),
+    ):
+        if wanted is not None and not takes:
+            return (
+                f"the judge wants a {name}, which the endpoint does not take; "
+                "use a version without one"
+            )
+    context = version.context_tokens
+    if context is not None and endpoint.context is not None and context > endpoint.context:
+        return (
+            f"the judge wants {context:,} tokens of context, the endpoint has "
+            f"{endpoint.context:,}; use a version with fewer"
+        )
+    return None
 
 
 def _known_fields(data: object, where: str) -> dict[str, Any]:
