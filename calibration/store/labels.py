@@ -33,6 +33,7 @@ from calibration.store.database import (
 )
 from calibration.store.leases import (
     DeskWork,
+    Seat,
     StoreProgress,
     check_may_skip,
     check_not_ended,
@@ -364,6 +365,9 @@ class LabelStore(TraceStore):
         claim(cursor, event["batch_id"], [event["trace_id"]], event["reviewer_id"])
         if not event["batch_id"].endswith(SUFFIX):
             give_back(cursor, **named, taxonomy_version=taxonomy.version)
+            # The trace can be no repeat any more.
+            seat = Seat(event["reviewer_id"], event["batch_id"], taxonomy.version)
+            self._db.held(StoreProgress).pools.pop(seat, None)
         return str(event["trace_id"])
 
     @open_to(REVIEWER, oneself="draft.reviewer_id")

@@ -79,6 +79,7 @@ def expected(
     workflows: Sequence[str],  # of the traces left, in order
     pool: Pool,  # used items included
     used: Iterable[tuple[str, str]],
+    filled: Set[int] = frozenset(),  # slots that have had their item
 ) -> int:
     """Return how many items will come between the traces left, from slot `slot` on."""
     # Progress counts them from the start, so that it does not move when one is served.
@@ -87,6 +88,7 @@ def expected(
     unused = sum(n for n in free.values() if n > 0)
     put_in = 0
     calls = (numbers[slot:] < GOLD_RATE) | (numbers[slot:] >= 1 - REPEAT_RATE)
+    calls[[at - slot for at in filled if at >= slot]] = False
     for ahead in np.flatnonzero(calls).tolist():
         place = ahead - put_in
         if place >= len(workflows) or put_in == unused:
@@ -339,7 +341,9 @@ class HiddenItems:
         fresh += [workflows[t] for t in sorted(last, key=self.plan.places.__getitem__)]
         longest = self.next_slot + len(fresh) + max(0, sum(self.pool.values()) - len(self.used))
         numbers = self._draws(longest)
-        return len(self.pending) + expected(numbers, self.next_slot, fresh, self.pool, self.used)
+        return len(self.pending) + expected(
+            numbers, self.next_slot, fresh, self.pool, self.used, set(self.slots.values())
+        )
 
     def _draws(self, n: int) -> NDArray[np.float64]:
         """Return the numbers of the first `n` slots, cached."""
