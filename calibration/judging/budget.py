@@ -238,7 +238,7 @@ class CostEstimate:
 
 
 def estimate(
-    requests: Iterable[Request],
+    sizes: Iterable[tuple[int, int]],
     learned: Learned,
     prices: Prices | None = None,
     *,
@@ -247,18 +247,18 @@ def estimate(
     requests_per_minute: float | None = None,
     tokens_per_minute: float | None = None,
 ) -> CostEstimate:
-    """Estimate what requests will need, from their characters and what answers have taught.
+    """Estimate what samples will need, from their characters and what answers have taught.
 
     Parameters
     ----------
-    requests : iterable of Request
-        The first request of every sample that has no journaled answer.
+    sizes : iterable of (int, int)
+        Characters and output limit of the next request of every sample that has no verdict yet.
     learned : Learned
         What earlier answers of the judge taught, as `Budget.learned`.
     prices : Prices, optional
         Without them there are tokens only.
     answered : int, optional
-        How many samples have their answer already.
+        How many requests have their answer already.
     calls : float, optional
         Requests a sample, with those of later calls and of re-asks.
     requests_per_minute, tokens_per_minute : float, optional
@@ -266,22 +266,16 @@ def estimate(
 
     Examples
     --------
-    >>> body = {"messages": [{"role": "user", "content": "x" * 3468}]}
-    >>> request = Request(
-    ...     trace_id="t", content_hash="c", sample=0, output_limit=400, body=body
-    ... )
-    >>> request.input_characters
-    3500
-    >>> found = estimate([request] * 10, Learned(), Prices(input=1.0, output=10.0))
+    >>> found = estimate([(3500, 400)] * 10, Learned(), Prices(input=1.0, output=10.0))
     >>> found.input, found.output, found.usd
     (10000, 1000, 0.02)
     """
     samples, characters, limit, expected = 0, 0, 0, 0.0
-    for request in requests:
+    for size, most in sizes:
         samples += 1
-        characters += request.input_characters
-        limit += request.output_limit
-        expected += learned.output(request.output_limit)
+        characters += size
+        limit += most
+        expected += learned.output(most)
     tokens_in = characters * learned.tokens_per_character * calls
     tokens_out = expected * calls
     cached = tokens_in * learned.cached_share

@@ -250,6 +250,11 @@ class Journal(Answers):
         """Note that the run started, was paused or resumed, or ended."""
         await self._append({"kind": "control", "what": what, **about})
 
+    async def drain(self) -> None:
+        """Wait until all lines are on the disk: before the journal is closed."""
+        while self._writer is not None:
+            await asyncio.shield(self._writer)
+
     async def _finish(self, data: dict[str, Any]) -> None:
         at = await self._append(data)
         self._take(self._open.pop(data["key"]), data, self._path, at, own=True)
@@ -356,7 +361,7 @@ class Progress:
     spent_usd: float | None = None
     possible_usd: float | None = None
     concurrency: int = 0
-    answers_per_minute: float | None = None
+    samples_per_minute: float | None = None
     eta_s: float | None = None
     last_answer_at: float | None = None
     heartbeat: float = 0.0
