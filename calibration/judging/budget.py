@@ -175,10 +175,11 @@ class Budget:
 
 
 class Learned:
-    """What answers that counted their tokens say about the next ones; medians of the last 50."""
+    """What answers that counted their tokens say about the next ones; ratios of the last 50."""
 
     def __init__(self) -> None:
         self._counted = 0
+        self._written = 0  # output tokens of all answers
         self._most_per_byte = 0.0
         self._recent: deque[tuple[Sent, Tokens]] = deque(maxlen=ANSWERS_LEARNED)
 
@@ -187,6 +188,7 @@ class Learned:
         if ended.tokens is None or not ended.sent.input_bytes:
             return
         self._counted += 1
+        self._written += ended.tokens.output
         share = ended.tokens.input / ended.sent.input_bytes
         self._most_per_byte = max(self._most_per_byte, share)
         self._recent.append((ended.sent, ended.tokens))
@@ -212,9 +214,9 @@ class Learned:
 
     def output(self, limit: int) -> float:
         """Return how many tokens an answer of at most `limit` has on average."""
-        if not self._recent:
+        if not self._counted:
             return limit * SHARE_OF_LIMIT
-        return min(float(limit), statistics.fmean(tokens.output for _, tokens in self._recent))
+        return min(float(limit), self._written / self._counted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

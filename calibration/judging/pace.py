@@ -13,6 +13,7 @@ START_CONCURRENCY = 4
 MOST_CONCURRENCY = 32
 SHRINK = 0.8
 SHRINK_EVERY_S = 15.0
+WINDOW_S = 3.0
 FIRST_BACKOFF_S = 0.5
 MOST_BACKOFF_S = 60.0
 
@@ -102,7 +103,8 @@ class Pace:
         self._rates, self._clock, self._rng = rates, clock, rng
         self._limit = float(min(rates.start, rates.most))
         self._doubling = True
-        self._clean = 0  # answers since the limit last changed
+        self._clean = 0  # answers in this window
+        self._window_at = clock.now()
         self._open_at = 0.0
         self._shrunk_at = float("-inf")
         self._changed = asyncio.Event()
@@ -153,23 +155,27 @@ class Pace:
         self.in_flight -= 1
 
     def answered(self) -> None:
-        """Note an answer: after a clean window more requests may be in flight."""
+        """Note an answer: after a clean window more requests may be in flight.
+
+        A window is as many answers as may be in flight, or three seconds if answers take longer.
+        """
         self._clean += 1
-        if self._clean >= self._limit:
-            self._clean = 0
+        now = self._clock.now()
+        if self._clean >= self._limit or now - self._window_at >= WINDOW_S:
+            self._clean, self._window_at = 0, now
             more = self._limit * 2 if self._doubling else self._limit + 1
             self._limit = min(more, float(self._rates.most))
             self.change()
 
     def disturbed(self) -> None:
         """Note that a request failed: the window is not clean."""
-        self._clean = 0
+        self._clean, self._window_at = 0, self._clock.now()
 
     def throttled(self, wait_s: float | None) -> None:
         """Fewer in flight, and all wait for as long as the endpoint asks."""
         now = self._clock.now()
         self._doubling = False
-        self._clean = 0
+        self.disturbed()
         if wait_s is not None:
             self._open_at = max(self._open_at, now + wait_s)
         if now - self._shrunk_at >= SHRINK_EVERY_S:

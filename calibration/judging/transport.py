@@ -7,6 +7,7 @@ leaves this module.
 
 import asyncio
 import json
+import logging
 import re
 import time
 from collections.abc import Mapping
@@ -114,6 +115,8 @@ class Transport:
             raise JudgeRunError("the key of the endpoint holds characters that no key has")
         if not re.match(r"https?://[^/\s]+", base_url):
             raise JudgeRunError("the address of the endpoint must begin with https:// or http://")
+        # In detail it logs the headers of answers, in which an endpoint may repeat the key.
+        logging.getLogger("httpcore2").setLevel(logging.INFO)
         self._openai = openai
         self._deadline_s = deadline_s
         self._unsent = (
