@@ -102,8 +102,8 @@ def _of_success(body: str) -> Kind:
     if not error or found.get("choices"):
         return "answer"
     code = error.get("code") if isinstance(error, dict) else None
-    status = int(code) if isinstance(code, int) or str(code).isdecimal() else 502
-    return classify(status if 400 <= status < 600 else 502, json.dumps(error))
+    status = int(str(code)) if re.fullmatch("[45][0-9][0-9]", str(code)) else 502
+    return classify(status, json.dumps(error))
 
 
 def _object(body: str) -> dict[str, Any] | None:
@@ -228,11 +228,11 @@ class OpenAITransport:
         self._client = openai.AsyncOpenAI(
             api_key=key,
             base_url=endpoint.base_url,
-            organization="",
-            project="",
             max_retries=0,
             timeout=None,
         )
+        # Of the environment, and meant for another endpoint.
+        self._client.organization = self._client.project = None
 
     async def send(self, body: Mapping[str, Any], key: str) -> Exchange:
         """Send one request under its key and return what came of it."""
