@@ -182,10 +182,11 @@ class Learned:
 
     def take_line(self, line: Mapping[str, Any]) -> None:
         """Learn from one answered line of a journal."""
-        if line["status"] != 200 or "content" not in line:
+        if line["status"] != 200 or "bytes" not in line:
             return
-        sample = (str(line["content"]), int(line["sample"]))
-        self.calls[sample] = self.calls.get(sample, 0) + 1
+        if "content" in line:
+            sample = (str(line["content"]), int(line["sample"]))
+            self.calls[sample] = self.calls.get(sample, 0) + 1
         self.latencies.append(float(line["latency_s"]))
         if line.get("usage"):
             usage = Usage(**line["usage"])

@@ -158,6 +158,9 @@ class Journal:
     def close(self) -> None:
         """Close the file when everything is written."""
         self._thread.shutdown()
+        # Of callers that were cancelled before their turn.
+        if self._waiting and not self._file.closed:
+            self._write(self._waiting)
         self._file.close()
 
 
@@ -246,6 +249,8 @@ class RunFolder:
     def begin(self, plan: Mapping[str, Any]) -> None:
         """Freeze the plan of a new run; of one that exists it must be the same.
 
+        Its `judge_id` and `model` say from which other runs figures are learned.
+
         Raises
         ------
         InputError
@@ -300,12 +305,22 @@ class RunFolder:
             for key in (*theirs.doubts, *theirs.open):
                 known = theirs.doubts.get(key, 0) + (key in theirs.open)
                 journal.replay.doubts[key] = max(known, journal.replay.doubts.get(key, 0))
+            journal.replay.lines[:0] = self._lessons(other, theirs.lines)
         return journal
+
+    def _lessons(self, other: Path, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return what another run teaches: tokens of the same model, calls of the same judge."""
+        mine, theirs = self.plan(), RunFolder(self.root, other.name).plan()
+        if mine.get("model") != theirs.get("model"):
+            return []
+        if mine.get("judge_id") == theirs.get("judge_id"):
+            return lines
+        return [{k: v for k, v in line.items() if k != "content"} for line in lines]
 
     def others(self) -> list[Path]:
         """Return the folders of the other runs, by name."""
         found = (path.parent for path in self.root.glob("*/journal.jsonl"))
-        return sorted(path for path in found if path != self.path)
+        return sorted(p for p in found if p != self.path and (p / "run.json").exists())
 
     def order(self, what: str) -> None:
         """Tell the worker to pause, resume or stop; raises ValueError for anything else."""

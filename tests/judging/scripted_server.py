@@ -459,7 +459,7 @@ def spoilt(answer: dict[str, Any], fault: str) -> dict[str, Any]:
                 "invented_quote": {"quote": "words that nobody wrote anywhere"},
                 "spaced_quote": {"quote": quote["quote"].replace(" ", "\n  ")},
                 "moved_quote": {"step": "S1" if quote["step"] != "S1" else "S2"},
-            }[fault]
+            }.get(fault, {})
         )
     return answer
 
