@@ -14,6 +14,7 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sized
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from statistics import median
 from typing import Any, Literal
 
 from calibration.errors import CalibrationError
@@ -33,6 +34,8 @@ _TICK_S = 0.2
 _PROGRESS_EACH_S = 1.0
 _CUT_EACH_S = 15.0
 _CUT = 0.8
+_SHORT_S = 1.0
+_EASED = 0.995  # of the gap, with each answer
 _LAST = 50
 
 
@@ -103,6 +106,10 @@ class _Pace:
         self._clean = 0
         self._cut_at = -_CUT_EACH_S
         self._asked: dict[str, float] = {}
+        # Seconds between requests, learned from a server that names the moment of the next.
+        self._gap = self._next = 0.0
+        self._clean_at: deque[float] = deque(maxlen=8)
+        self._gaps: deque[float] = deque(maxlen=8)
         self._waiting: list[asyncio.Future[None]] = []
 
     def delay(self, tokens: float) -> float:
@@ -110,17 +117,17 @@ class _Pace:
         if self.in_flight >= int(self.width):
             return -1.0
         now = self.clock.now()
-        wait = max(0.0, self.until - now, self._bucket("requests"), self._bucket("tokens"))
+        if self.until > now:
+            # Not all of them at the same moment.
+            return (self.until - now) * (1 + 0.1 * self.clock.rng.random())
+        wait = max(self._next, *self._asked.values(), 0.0) - now
         if wait > 0:
             return wait
+        self._next = now + self._gap
         self._fill("requests", 1.0, self.limits.requests_per_minute)
         self._fill("tokens", tokens, self.limits.tokens_per_minute)
         self.in_flight += 1
         return 0.0
-
-    def _bucket(self, what: str) -> float:
-        """Return the seconds until a limit a minute allows one more."""
-        return self._asked.get(what, 0.0) - self.clock.now()
 
     def _fill(self, what: str, amount: float, a_minute: float | None) -> None:
         if a_minute:
@@ -148,6 +155,8 @@ class _Pace:
     def clean(self) -> None:
         """Grow after a window of answers: twofold until the first refusal, then by one."""
         self.waits = 0
+        self._gap *= _EASED
+        self._clean_at.append(self.clock.now())
         self._clean += 1
         if self._clean >= int(self.width):
             self._clean = 0
@@ -159,6 +168,17 @@ class _Pace:
         """Do not grow in this window."""
         self._clean = 0
 
+    def _learned_gap(self, now: float, asked_s: float) -> float:
+        """Return the time from the last answer to when the server takes the next, as a median.
+
+        One refusal says little: never more than the answers were apart in fact.
+        """
+        if len(self._clean_at) < 2:
+            return 0.0
+        self._gaps.append(now - self._clean_at[-1] + asked_s)
+        apart = (self._clean_at[-1] - self._clean_at[0]) / (len(self._clean_at) - 1)
+        return min(apart, median(self._gaps))
+
     def throttled(self, asked_s: float | None) -> None:
         """Let all wait as long as the server asks, and be fewer."""
         now, self._clean, self._doubling = self.clock.now(), 0, False
@@ -167,6 +187,9 @@ class _Pace:
             if now >= self.until:
                 self.waits += 1
             asked_s = min(self.limits.longest_wait_s, 0.5 * 2 ** min(self.waits, 10))
+        elif asked_s < _SHORT_S:
+            # It counts each request: asking all at once would be refused all but once.
+            self._gap = self._learned_gap(now, asked_s)
         self.until = max(self.until, now + asked_s)
         if now - self._cut_at >= _CUT_EACH_S:
             self._cut_at = now
@@ -368,7 +391,7 @@ class Worker:
             if delay < 0:
                 await self._or_end(self._pace.change())
             elif delay > 0:
-                await self._wait(delay * (1 + 0.1 * self.clock.rng.random()))
+                await self._wait(delay)
             else:
                 reserved = self.budget.reserve(request)
                 assert reserved is not None  # noqa: S101 - nothing was awaited since
