@@ -88,7 +88,7 @@ def expected(
     unused = sum(n for n in free.values() if n > 0)
     put_in = 0
     calls = (numbers[slot:] < GOLD_RATE) | (numbers[slot:] >= 1 - REPEAT_RATE)
-    calls[[at - slot for at in filled if at >= slot]] = False
+    calls[[at - slot for at in filled if slot <= at < len(numbers)]] = False
     for ahead in np.flatnonzero(calls).tolist():
         place = ahead - put_in
         if place >= len(workflows) or put_in == unused:
