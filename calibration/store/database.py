@@ -41,6 +41,8 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 # Only the process that has the store reads these tables.
 SECRET = frozenset({"credential", "provider_link", "session", "sign_in"})
 
+MAX_TOKEN = 200
+
 # One lock a file, not an object: DuckDB lets one process open a file twice.
 _write_locks: dict[Path, threading.Lock] = {}
 
@@ -51,7 +53,7 @@ _changed: Counter[tuple[Path, str]] = Counter()
 PASSING = frozenset({
     "queue", "save_draft", "clear_draft", "has_open_items", "of_session", "record_exposure",
     "settlement", "verify_sign_in", "sign_in_by_provider", "set_workflow", "set_identities",
-    "set_certificate_demand", "set_role", "link", "release_leases",
+    "set_certificate_demand", "set_role", "link", "release_leases", "add_reviewer", "import_labels",
 })  # fmt: skip
 
 # Arguments that the audit trail keeps: names, never text, answers or secrets.
@@ -354,10 +356,17 @@ def rows(
 
 def event_of_token(cursor: Cursor, table: str, token: str, **meant: str) -> dict[str, Any] | None:
     """Return the event stored under a client token, None if there is none."""
+    if not 1 <= len(token) <= MAX_TOKEN:
+        raise LabelRefusedError(
+            f"a token must have 1 to {MAX_TOKEN} characters, got {len(token):,}"
+        )
     # The sender of another event's token must not see its class or take its receipt.
     found = rows(cursor, f"SELECT * FROM {table} WHERE client_token = ?", [token])
     if found and any(found[0][name] != value for name, value in meant.items()):
         raise token_refused(token)
+    act = ACT.get()
+    if found and act is not None:
+        act.recorded = True  # sent again: nothing changes
     return found[0] if found else None
 
 

@@ -269,3 +269,11 @@ def test_an_imported_label_that_was_taken_back_or_replaced_stays_so(desk: Desk) 
     desk.label(desk.traces[0], "bob", answers=ABANDONED)
     assert desk.store.import_labels(desk.batch, drafts).changed == ((desk.traces[0], "bob"),)
     assert desk.labelled() == {(desk.traces[0], "bob"): "abandoned"}
+
+
+@pytest.mark.parametrize("sent", ["", "x" * 201])
+def test_a_token_has_a_bound(kept_desk: Desk, sent: str) -> None:
+    (first, *_) = kept_desk.queue()
+    for call in (kept_desk.label, kept_desk.skip, kept_desk.flag):
+        with pytest.raises(LabelRefusedError, match="1 to 200 characters"):
+            call(first, client_token=sent)
