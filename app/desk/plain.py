@@ -1,13 +1,14 @@
 """The fallback without the component: text, code and buttons only."""
 
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 
 import streamlit as st
 
 from app.desk import events
 from app.desk.data import bounded_text
-from calibration.errors import LabelRefusedError
+from calibration.errors import CalibrationError
 from calibration.records import SYSTEM_ROLES, Evidence, LabelDraft, TraceForReview
 from calibration.store import Queue, Store
 from calibration.taxonomy import Node, Taxonomy
@@ -160,14 +161,19 @@ def _answer(
     new = Evidence(step_id=found, quote=quote)
     draft = replace(draft, answers=given, rationale=rationale or None)
     if not _decided(taxonomy, node, answer):
-        store.save_draft(draft)
+        _write(lambda: store.save_draft(draft), "answer")
         return
     if found and new not in draft.evidence:
         draft = replace(draft, evidence=(*draft.evidence, new))
+    _write(lambda: store.record_label(replace(draft, seconds_active=None)), "label")
+
+
+def _write(write: Callable[[], object], what: str) -> None:
+    """Store something, or say why it was not stored."""
     try:
-        store.record_label(replace(draft, seconds_active=None))
-    except LabelRefusedError as error:
-        st.session_state[MESSAGE] = f"The label was not stored: {error}"
+        write()
+    except CalibrationError as error:
+        st.session_state[MESSAGE] = f"The {what} was not stored: {error}"
 
 
 def _decided(taxonomy: Taxonomy, node: Node, answer: str) -> bool:
@@ -176,21 +182,21 @@ def _decided(taxonomy: Taxonomy, node: Node, answer: str) -> bool:
 
 def _undo(store: Store, draft: LabelDraft) -> None:
     if draft.answers:
-        store.save_draft(replace(draft, answers=dict(list(draft.answers.items())[:-1])))
-    else:
-        store.record_undo(
-            client_token=draft.client_token,
-            reviewer_id=draft.reviewer_id,
-            batch_id=draft.batch_id,
-        )
+        fewer = replace(draft, answers=dict(list(draft.answers.items())[:-1]))
+        _write(lambda: store.save_draft(fewer), "answer")
+        return
+    named = {"reviewer_id": draft.reviewer_id, "batch_id": draft.batch_id}
+    _write(lambda: store.record_undo(client_token=draft.client_token, **named), "undo")
 
 
 def _skip(store: Store, reviewer_id: str, batch_id: str, trace_id: str, token: str) -> None:
-    reason = st.session_state[SKIP_REASON]
-    store.record_skip(
-        client_token=token,
-        trace_id=trace_id,
-        reviewer_id=reviewer_id,
-        batch_id=batch_id,
-        reason=reason,
+    _write(
+        lambda: store.record_skip(
+            client_token=token,
+            trace_id=trace_id,
+            reviewer_id=reviewer_id,
+            batch_id=batch_id,
+            reason=st.session_state[SKIP_REASON],
+        ),
+        "skip",
     )

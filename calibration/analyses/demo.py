@@ -282,7 +282,7 @@ def _begin_batch(store: Store, taxonomy: Taxonomy, true_class: dict[str, int], s
     store.queue(people[0], batch_id, limit=N_CHOSEN)
     store.import_labels(batch_id, drafts)
     store.record_flag(
-        client_token=import_token(batch_id, taxonomy.version, people[0], begun[FLAGGED_AT], "flag"),
+        client_token=f"flag of {begun[FLAGGED_AT]}",
         trace_id=begun[FLAGGED_AT],
         reviewer_id=people[0],
         batch_id=batch_id,

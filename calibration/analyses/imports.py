@@ -27,6 +27,7 @@ from calibration.records import (
     Workflow,
 )
 from calibration.store import (
+    MAX_TEXT,
     ImportResult,
     Store,
     check_sub_goals,
@@ -300,6 +301,8 @@ def import_labels(store: Store, path: Path, *, batch_id: str) -> ImportResult[tu
     names = [_reviewer(path, row) for row in rows]
     marks = [_marks(path, row) for row in rows]
     for row in rows:
+        _check_texts(path, row)
+    for row in rows:
         _class_of(path, row, taxonomy.names)
     drafts = [
         _draft(taxonomy, batch_id, reviewer_id_of(name), row, *of)
@@ -343,6 +346,14 @@ def _marks(path: Path, row: LabelRow) -> tuple[tuple[str, ...], dict[str, str]]:
     except (LabelRefusedError, ValueError, TypeError) as error:
         raise InputError(f"{path}, line {row.line}, field {at!r}: {error}") from error
     return cleaned, sub_goals
+
+
+def _check_texts(path: Path, row: LabelRow) -> None:
+    texts = [("rationale", row.rationale), *(("evidence", item.quote) for item in row.evidence)]
+    for name, text in texts:
+        if text and len(text) > MAX_TEXT:
+            with located(path, row.line):
+                raise wrong(name, f"must have up to {MAX_TEXT:,} characters", text)
 
 
 def _draft(

@@ -91,21 +91,17 @@ def _page_lines(found: TracePage) -> Iterator[str]:
     yield f"{found.n} traces, page {found.page} of {found.pages}"
     if not found.n:
         return
-    head = ("trace", "workflow", "task", "trial", "status", "started", "class", "tools", "errors")
-    names = (
-        "trace_id", "workflow", "task_key", "trial", "status", "started_at", "class",
-        "tool_calls", "tool_errors",
-    )  # fmt: skip
-    rows = []
-    for row in plain_rows(found.traces):
-        rows.append(
-            [
-                "-"
-                if row[name] is None
-                else f"{row[name]:.60}"
-                if isinstance(row[name], str)
-                else str(row[name])
-                for name in names
-            ]
-        )
-    yield from table(head, rows)
+    listed = list(plain_rows(found.traces))
+    columns = {
+        "trace": "trace_id", "workflow": "workflow", "task": "task_key", "trial": "trial",
+        "status": "status", "started": "started_at", "class": "class", "tools": "tool_calls",
+        "errors": "tool_errors",
+    }  # fmt: skip
+    if any(row["source_id"] != row["trace_id"] for row in listed):
+        columns["id in its source"] = "source_id"
+    rows = [[_cell(row[name]) for name in columns.values()] for row in listed]
+    yield from table(tuple(columns), rows)
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None else f"{value!s:.60}"

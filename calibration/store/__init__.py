@@ -9,7 +9,7 @@ finds it, `trace_record` is all about one of it; `queue` and `leases` give it ou
 
 from calibration.store.adjudication import Settlement
 from calibration.store.batches import Batch
-from calibration.store.labels import Receipt, check_sub_goals, clean_tags, import_token
+from calibration.store.labels import MAX_TEXT, Receipt, check_sub_goals, clean_tags, import_token
 from calibration.store.people import ranks, reviewer_id_of
 from calibration.store.provider_links import Claims
 from calibration.store.queue import Queue
@@ -30,6 +30,7 @@ from calibration.store.traces import ImportResult
 
 __all__ = [
     "IDENTITIES",
+    "MAX_TEXT",
     "SORTED_BY",
     "UNLABELLED",
     "Access",

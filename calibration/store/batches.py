@@ -67,7 +67,7 @@ def batch_of(
     """Return the batch under which a reviewer's label of a trace is stored."""
     if batch_id.endswith(SUFFIX):
         raise LabelRefusedError(
-            f"trace {trace_id!r} was not given to {reviewer_id!r} in batch {batch_id!r}"
+            f"trace {trace_id!r:.80} was not given to {reviewer_id!r} in batch {batch_id!r:.80}"
         )
     found = cursor.execute(
         "SELECT 1 FROM inserted WHERE batch_id = ? AND reviewer_id = ? AND trace_id = ? "

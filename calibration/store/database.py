@@ -51,7 +51,7 @@ _changed: Counter[tuple[Path, str]] = Counter()
 PASSING = frozenset({
     "queue", "save_draft", "clear_draft", "has_open_items", "of_session", "record_exposure",
     "settlement", "verify_sign_in", "sign_in_by_provider", "set_workflow", "set_identities",
-    "set_certificate_demand", "set_role", "link", "release_leases",
+    "set_certificate_demand", "set_role", "link", "release_leases", "add_reviewer", "import_labels",
 })  # fmt: skip
 
 # Arguments that the audit trail keeps: names, never text, answers or secrets.
@@ -59,6 +59,9 @@ NAMED = (
     "trace_id", "batch_id", "reviewer_id", "adjudicator", "judge_id", "name", "role", "wanted",
     "purpose", "form", "proposal_id", "folder",
 )  # fmt: skip
+
+# Tokens of imported labels begin so: whoever sent one first would keep that label out.
+IMPORTED, MAX_TOKEN = "import-", 200
 
 T = TypeVar("T")
 
@@ -354,11 +357,22 @@ def rows(
 
 def event_of_token(cursor: Cursor, table: str, token: str, **meant: str) -> dict[str, Any] | None:
     """Return the event stored under a client token, None if there is none."""
+    _check_token(token)
     # The sender of another event's token must not see its class or take its receipt.
     found = rows(cursor, f"SELECT * FROM {table} WHERE client_token = ?", [token])
     if found and any(found[0][name] != value for name, value in meant.items()):
         raise token_refused(token)
+    act = ACT.get()
+    if found and act is not None:
+        act.recorded = True  # sent again: nothing changes
     return found[0] if found else None
+
+
+def _check_token(token: str) -> None:
+    """Require a token that a page may choose: short, and of no label that may be imported."""
+    storable = token.encode(errors="replace").decode() == token
+    if not (0 < len(token) <= MAX_TOKEN and storable) or token.startswith(IMPORTED):
+        raise LabelRefusedError(f"{token!r:.80} is no token of a page")
 
 
 def token_refused(token: str) -> LabelRefusedError:

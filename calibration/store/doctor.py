@@ -92,7 +92,8 @@ def _database(store: Path, *, repair: bool) -> Iterator[Finding]:
         yield Finding(check="lock", status=OK, found="no process has the store open")
     except StoreLockedError as locked:
         yield Finding(
-            check="lock", status=OK if attended else WARNING, found=str(locked),
+            check="lock", status=OK if attended else WARNING,
+            found="the app has the store open" if attended else str(locked),
             mend="" if attended else "end that process if it is not the app",
         )  # fmt: skip
         try:

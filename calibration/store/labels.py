@@ -24,6 +24,7 @@ from calibration.records import (
 )
 from calibration.store.batches import SUFFIX, batch_of, both, give_back
 from calibration.store.database import (
+    IMPORTED,
     Cursor,
     event_of_token,
     record_audit,
@@ -260,7 +261,7 @@ def import_token(
 ) -> str:
     """Return the client token of an imported label: equal rows are one label."""
     key = json.dumps([batch_id, taxonomy_version, reviewer_id, trace_id, outcome])
-    return "import-" + hashlib.sha256(key.encode()).hexdigest()[:24]
+    return IMPORTED + hashlib.sha256(key.encode()).hexdigest()[:24]
 
 
 def _column(cursor: Cursor, sql: str, values: list[str]) -> set[str]:

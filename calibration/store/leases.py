@@ -212,7 +212,7 @@ class StoreProgress:
                 [batch_id],
             ).fetchall()
             if not items:
-                raise InputError(f"batch {batch_id!r} is not in the store")
+                raise InputError(f"batch {batch_id!r:.80} is not in the store")
             purpose, served_to, certificate, people = items[0][3:]
             self._plans[batch_id] = BatchPlan(
                 purpose=purpose,
@@ -235,7 +235,7 @@ class StoreProgress:
             found = cursor.execute("SELECT reviewer_id FROM reviewer").fetchall()
             self._reviewers = {row[0] for row in found}
         if reviewer_id not in self._reviewers:
-            raise InputError(f"reviewer {reviewer_id!r} is not in the store")
+            raise InputError(f"reviewer {reviewer_id!r:.80} is not in the store")
 
     def workflows_of(
         self, cursor: duckdb.DuckDBPyConnection, trace_ids: Sequence[str]
@@ -478,7 +478,7 @@ def check_offered(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str
     ).fetchone()
     if offered is None:
         raise LabelRefusedError(
-            f"trace {trace_id!r} was not given to {reviewer_id!r} in batch {batch_id!r}"
+            f"trace {trace_id!r:.80} was not given to {reviewer_id!r} in batch {batch_id!r:.80}"
         )
 
 

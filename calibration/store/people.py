@@ -154,13 +154,16 @@ def put_reviewer(cursor: Cursor, name: str, *, role: str, simulated: bool) -> Re
     name = " ".join(name.split())
     reviewer_id = reviewer_id_of(name)
     if not reviewer_id or len(name) > 80:
-        raise InputError(f"reviewer name must have 1 to 80 letters or digits, got {name!r}")
+        raise InputError(f"reviewer name must have 1 to 80 letters or digits, got {name!r:.80}")
     if role not in ROLES:
         raise InputError(f"role must be one of {', '.join(ROLES)}, got {role!r}")
-    cursor.execute(
-        "INSERT INTO reviewer VALUES (?, ?, ?, ?, ?) ON CONFLICT (reviewer_id) DO NOTHING",
+    added = cursor.execute(
+        "INSERT INTO reviewer VALUES (?, ?, ?, ?, ?) ON CONFLICT (reviewer_id) DO NOTHING "
+        "RETURNING reviewer_id",
         [reviewer_id, name, role, simulated, utc_now()],
-    )
+    ).fetchone()
+    if added is not None:
+        record_audit(cursor, "add_reviewer", name=name, role=role)
     stored = rows(
         cursor,
         "SELECT reviewer_id, name, role, simulated FROM reviewer WHERE reviewer_id = ?",

@@ -619,7 +619,9 @@ def _feedback(cursor: Cursor, path: Path, part: str) -> pd.DataFrame:
 def _check_verdicts(rules: Taxonomy, new: Sequence[Verdict]) -> None:
     known_outcomes = (*rules.names, NO_VERDICT)
     for verdict in new:
-        where = f"judge {verdict.judge_id!r} on trace {verdict.trace_id!r}"
+        if not 1 <= len(verdict.judge_id) <= MAX_NAME:
+            raise InputError(f"a judge must have a name of 1 to {MAX_NAME} characters")
+        where = f"judge {verdict.judge_id!r} on trace {verdict.trace_id!r:.80}"
         if verdict.outcome not in known_outcomes:
             raise InputError(f"{where}: outcome {verdict.outcome!r} is no class")
         if verdict.grade is not None and verdict.grade not in GRADES:

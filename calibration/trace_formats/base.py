@@ -16,6 +16,7 @@ from calibration.trace_formats.fields import FieldError
 MAX_TRACE_BYTES = 20_000_000
 MAX_FIELD_BYTES = 2_000_000
 MAX_STEPS = 2_000
+MAX_NAME = 200
 MAX_COST_USD = 1_000_000.0
 
 
@@ -61,6 +62,8 @@ class ImportSettings:
         for rule in (*rules, *self.workflows.values()):
             if rule.name is not None and not rule.name.strip():
                 raise InputError("workflow must be a name, got a blank one")
+            if max(len(rule.name or ""), len(rule.unit or "")) > MAX_NAME:
+                raise InputError(f"workflow and unit must have up to {MAX_NAME} characters")
             if rule.ceiling_usd is not None and not 0 < rule.ceiling_usd <= MAX_COST_USD:
                 raise InputError(f"ceiling_usd must be a number above 0, got {rule.ceiling_usd!r}")
 

@@ -228,6 +228,7 @@ def test_files_with_a_slip_store_nothing(new_world: NewWorld, tmp_path: Path) ->
         "r000,Cleo,done,,,": "line 3, field 'outcome': 'done' is none of",
         "r000,  ,complete,,,": "line 3: field 'reviewer' is missing",
         "r000,!!!,complete,,,": "line 3, field 'reviewer': must have 1 to 80 letters",
+        f"r000,Ann,complete,{'x' * 4001},,": "line 3, field 'rationale': must have up to 4,000",
     }.items():
         content = f"{LABELS}{world.drawn[0]},Ann,complete,,,\n{row}\n"
         with pytest.raises(InputError, match=message):

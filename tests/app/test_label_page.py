@@ -6,6 +6,7 @@ from streamlit.testing.v1 import AppTest
 from app import session
 from calibration.analyses.reviewers.examinations import add_practice
 from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
+from calibration.errors import StoreError
 from calibration.store import Store
 from reference_dataset.loader import load_reference
 from tests.app.conftest import OpenApp, press, texts
@@ -103,6 +104,25 @@ def test_the_plain_view_labels_undoes_and_skips(plain: AppTest, store_file: Path
         ("t-001", "skip", None),
         ("t-002", "label", "abandoned"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("call", "button", "what"),
+    [
+        ("save_draft", "answer_yes", "answer"), ("record_label", "answer_no", "label"),
+        ("record_undo", "undo", "undo"), ("record_skip", "skip", "skip"),
+    ],
+)  # fmt: skip
+def test_the_plain_view_says_what_the_store_refused(
+    plain: AppTest, monkeypatch: pytest.MonkeyPatch, call: str, button: str, what: str
+) -> None:
+    def full(*_args: object, **_options: object) -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(Store, call, full)
+    press(plain, button)
+    assert f"The {what} was not stored: the disk is full" in texts(plain)
+    assert "customer 0 " in texts(plain)
 
 
 def test_a_fabrication_needs_a_quote_that_stands_in_the_trace(plain: AppTest) -> None:

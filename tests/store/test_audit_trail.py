@@ -67,6 +67,30 @@ def test_what_was_refused_leaves_no_entry(desk: Desk) -> None:
     assert len(trail(desk.store)) == before
 
 
+def test_what_changes_nothing_leaves_no_entry(desk: Desk) -> None:
+    before, (first, *_) = len(trail(desk.store)), desk.queue()
+    for _ in range(2):
+        desk.label(first, client_token="label")
+    for _ in range(2):
+        desk.undo(client_token="undo")
+    for _ in range(2):
+        desk.flag(first, client_token="flag", reason="odd")
+        desk.store.add_reviewer("Mara")
+    desk.store.import_labels(desk.batch, [])
+    assert [entry[2] for entry in trail(desk.store)[before:]] == [
+        "record_label", "record_undo", "record_flag", "add_reviewer"
+    ]  # fmt: skip
+
+
+def test_reviewers_whom_an_import_adds_have_an_entry_each(desk: Desk) -> None:
+    before = len(trail(desk.store))
+    draft = desk.draft(desk.traces[0], reviewer="mara", answers=COMPLETE)
+    desk.store.import_labels(desk.batch, [draft], names=["Mara", "Nobody"])
+    added, imported = trail(desk.store)[before:]
+    assert added[2:] == ("add_reviewer", {"name": "Mara", "role": "reviewer"})
+    assert imported[2] == "labels imported"
+
+
 def test_only_admins_see_it(desk: Desk) -> None:
     for person in (ANN, LEA):
         with pytest.raises(NotAllowedError):

@@ -173,8 +173,9 @@ def test_the_doctor_looks_at_a_store_that_the_app_holds(desk: Desk) -> None:
     words = [*ASR, "doctor", "--store", str(desk.store.path), "--json"]
     answer = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     keeper.stop()
-    checks = {one["check"]: one["status"] for one in json.loads(answer.stdout)["checks"]}
-    assert (answer.returncode, checks["traces"]) == (0, "ok")
+    checks = {one["check"]: one for one in json.loads(answer.stdout)["checks"]}
+    assert (answer.returncode, checks["traces"]["status"]) == (0, "ok")
+    assert checks["lock"]["found"] == "the app has the store open"
 
 
 @pytest.mark.parametrize("harm", ["cut", "empty", "text"])

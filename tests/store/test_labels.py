@@ -258,6 +258,24 @@ def test_imported_labels_are_stored_once_and_never_overwritten(desk: Desk) -> No
     assert desk.labelled()[desk.traces[0], "bob"] == "complete"
 
 
+def test_nobody_takes_the_token_of_a_label_that_is_imported_later(desk: Desk) -> None:
+    first, *_ = desk.queue("ann")
+    draft = imported(desk, first, COMPLETE)
+    for call in (desk.label, desk.skip, desk.flag):
+        with pytest.raises(LabelRefusedError, match="is no token of a page"):
+            call(first, "ann", client_token=draft.client_token)
+    assert desk.store.import_labels(desk.batch, [draft]).imported == ((first, "bob"),)
+
+
+@pytest.mark.parametrize("sent", ["", "x" * 201, "\ud800"])
+def test_a_token_is_short_text(desk: Desk, sent: str) -> None:
+    first, *_ = desk.queue("ann")
+    with pytest.raises(LabelRefusedError, match="is no token of a page") as refused:
+        desk.label(first, "ann", client_token=sent)
+    assert len(str(refused.value)) < 200
+    assert desk.events() == []
+
+
 def test_an_imported_label_that_was_taken_back_or_replaced_stays_so(desk: Desk) -> None:
     drafts = [imported(desk, desk.traces[0], COMPLETE)]
     desk.store.import_labels(desk.batch, drafts)

@@ -33,6 +33,9 @@ def test_a_name_has_letters_a_bound_and_is_kept_literally(kept_store: Store) -> 
     for name in ("", "   ", "\t\n", "...", "🙂", "❤️", "a" * 81, "_-_"):
         with pytest.raises(InputError, match="1 to 80 letters or digits"):
             kept_store.add_reviewer(name)
+    with pytest.raises(InputError) as refused:
+        kept_store.add_reviewer("a" * 10_000)
+    assert len(str(refused.value)) < 200
     with pytest.raises(InputError, match="one of reviewer, lead, admin, got 'boss'"):
         kept_store.add_reviewer("Mia", role="boss")
     assert kept_store.reviewers() == before
@@ -146,6 +149,13 @@ def test_a_verdict_that_is_no_class_is_refused(kept_desk: Desk) -> None:
         with pytest.raises(InputError, match=f"'j' on trace '{first}': outcome '{outcome}'"):
             kept_desk.store.add_verdicts([verdict(second), verdict(first, outcome)])
     assert len(kept_desk.store.verdict_frame("j")) == 0
+
+
+@pytest.mark.parametrize("name", ["", "j" * 201])
+def test_a_judge_has_a_name_with_a_bound(kept_desk: Desk, name: str) -> None:
+    verdict = Verdict(trace_id=kept_desk.traces[0], judge_id=name, outcome="complete")
+    with pytest.raises(InputError, match="judge must have a name of 1 to 200 characters"):
+        kept_desk.store.add_verdicts([verdict])
 
 
 def test_grades_that_came_with_the_traces_are_pooled(desk: Desk) -> None:

@@ -66,6 +66,9 @@ def test_settings_refuse_what_they_cannot_use() -> None:
         ImportSettings(ceiling_usd=0)
     with pytest.raises(InputError, match="workflow must be a name"):
         ImportSettings(workflows={"a": WorkflowRule(name=" ")})
+    for rule in (WorkflowRule(name="w" * 201), WorkflowRule(unit="u" * 201)):
+        with pytest.raises(InputError, match="up to 200 characters"):
+            ImportSettings(workflows={"a": rule})
 
 
 def test_mapping_file(write: Any) -> None:
