@@ -134,14 +134,14 @@ def _token() -> str:
 def _ask_to_sign_in(store: Store) -> None:
     first = store.wants_first_admin()
     with st.container(key="page"):
-        st.header("Make the first admin" if first else "You are signed out", anchor=False)
+        st.header("Create the first admin" if first else "You are signed out", anchor=False)
         st.text(
-            "People sign in to this store, and nobody can yet."
+            "This store asks people to sign in, and nobody can yet."
             if first
-            else "Whatever was labelled before is stored."
+            else "All labels up to now are stored."
         )
         # Streamlit's own links open a tab of their own.
-        st.html('<a href="/sign-in" target="_self">Go on to sign in</a>')
+        st.html('<a href="/sign-in" target="_self">Continue to sign-in</a>')
 
 
 def command(words: str) -> str:

@@ -103,7 +103,7 @@ def trace_files(folder: Path) -> list[Path]:
     """Return the trace files of a dataset, one a family."""
     found = sorted((folder / "traces").glob("*.jsonl"))
     if not found:
-        raise UnreadableError(folder, "holds no traces/*.jsonl; it is no reference dataset")
+        raise UnreadableError(folder, "holds no traces/*.jsonl; it is not a reference dataset")
     return found
 
 
@@ -134,7 +134,7 @@ def all_rows(path: Path) -> Iterator[Row]:
 
 
 def _no_number(constant: str) -> None:
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a number")
 
 
 def label_from(data: dict[str, Any]) -> CanonicalLabel:

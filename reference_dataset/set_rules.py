@@ -58,7 +58,7 @@ def sorted_and_unique(rows: Rows) -> Iterator[tuple[Row | str, str]]:
             if trace_id in seen:
                 yield row, f"{trace_id} occurs twice"
             elif trace_id < last.get(row.file, ""):
-                yield row, f"{trace_id} stands after {last[row.file]}"
+                yield row, f"{trace_id} is listed after {last[row.file]}"
             seen.add(trace_id)
             last[row.file] = trace_id
     for row in rows.traces:
@@ -167,7 +167,7 @@ def forms_are_disjoint(rows: Rows) -> Iterator[tuple[Row | str, str]]:
             if trace_id in held:
                 yield "forms.toml", f"{trace_id} is in {held[trace_id]} and in {form}"
             if trace_id not in traces:
-                yield "forms.toml", f"{form} names {trace_id}, which is no trace"
+                yield "forms.toml", f"{form} names {trace_id}, which is not a trace"
             held[trace_id] = form
     for trace_id in sorted(set(traces) - set(held)):
         yield "forms.toml", f"{trace_id} is in no form"
@@ -202,7 +202,7 @@ def every_trace_was_read_again(rows: Rows) -> Iterator[tuple[Row | str, str]]:
     for row in rows.readings:
         trace_id, quote = row.data["trace_id"], row.data["quote"]
         if trace_id not in traces:
-            yield row, f"{trace_id} is no trace"
+            yield row, f"{trace_id} is not a trace"
             continue
         try:
             derived = rows.taxonomy.outcome(row.data["answers"])
@@ -213,7 +213,7 @@ def every_trace_was_read_again(rows: Rows) -> Iterator[tuple[Row | str, str]]:
             yield row, f"{trace_id}: the answers lead to {derived!r}, not {row.data['outcome']!r}"
         texts = places(traces[trace_id]).get(row.data["step_id"], [])
         if trace_id not in repaired and not any(quote in text for text in texts):
-            yield row, f"{trace_id}: the quote does not stand in {row.data['step_id']!r}"
+            yield row, f"{trace_id}: the quote is not in {row.data['step_id']!r}"
 
 
 def every_disagreement_is_settled(rows: Rows) -> Iterator[tuple[Row | str, str]]:
@@ -232,18 +232,18 @@ def every_disagreement_is_settled(rows: Rows) -> Iterator[tuple[Row | str, str]]
             if second[trace_id] != label["outcome"]:
                 yield (
                     "settlements.jsonl",
-                    f"{trace_id} is {label['outcome']}, the second reading said "
+                    f"{trace_id} is {label['outcome']}, the second reading gave "
                     f"{second[trace_id]}, and nothing was decided",
                 )
             continue
         before, decision = row.data["before"], row.data["decision"]
         if decision == "label_changed":
             if not before != label["outcome"] == second[trace_id]:
-                yield row, f"{trace_id}: its label was not changed to what the second reading said"
+                yield row, f"{trace_id}: its label was not changed to what the second reading gave"
         elif before != label["outcome"]:
             yield row, f"{trace_id} was {before} and is {label['outcome']}: its label was changed"
         elif decision == "kept" and before == second[trace_id]:
-            yield row, f"{trace_id}: nothing to keep, the second reading said the same"
+            yield row, f"{trace_id}: nothing to keep, the second reading gave the same"
         elif decision == "kept" and label["difficulty"] != "boundary":
             yield row, f"{trace_id}: kept against a reading, so its difficulty is boundary"
     for trace_id in sorted(set(settled) - set(second)):

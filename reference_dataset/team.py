@@ -90,7 +90,7 @@ def add_set(store: Path, folder: Path, *, name: str, private: bool) -> int:
         raise InputError(f"name must be letters, digits and _, got {name!r}")
     target = layer(store) / "sets" / name
     if target.exists():
-        raise InputError(f"{target}: a set of this name is there; choose another --name")
+        raise InputError(f"{target}: a set of this name exists already; choose another --name")
     broken = [p for p in validate(folder) if p.rule in OWN_RULES]
     if broken:
         raise InputError(f"{broken[0]} (and {len(broken) - 1} more); nothing was added")

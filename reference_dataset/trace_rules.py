@@ -53,7 +53,7 @@ def quotes_are_literal(
     texts = places(trace)
     for item in label["evidence"]:
         if not any(item["quote"] in text for text in texts.get(item["step_id"], [])):
-            yield f"the quote {item['quote'][:60]!r} does not stand in {item['step_id']!r}"
+            yield f"the quote {item['quote'][:60]!r} is not in {item['step_id']!r}"
 
 
 def fabrication_is_provable(
@@ -72,12 +72,12 @@ def fabrication_is_provable(
     for item in invented:
         key = item["key"]
         if key not in item["quote"]:
-            yield f"the key {key!r} is no part of its quote"
+            yield f"the key {key!r} is not part of its quote"
         if any(key.lower() in text.lower() for text in given):
             yield f"the key {key!r} occurs in an input or a tool result"
         unknown = sorted(set(item["absent_from"]) - set(places(trace)))
         if unknown:
-            yield f"absent_from names {unknown[0]!r}, which is no step"
+            yield f"absent_from names {unknown[0]!r}, which is not a step"
 
 
 def cost_follows_from_tokens(

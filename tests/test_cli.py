@@ -71,7 +71,7 @@ def test_an_export_never_writes_over_the_store(asr: Run, tmp_path: Path, filled:
         "sample --n 1 --seed 2",
     ):
         refused = asr(*command.split(), "--html", "asr.duckdb", code=2).stderr
-        assert "is there and no HTML page" in refused
+        assert "exists and is not an HTML page" in refused
     assert data(asr("sample", "--n", 1, "--seed", 2, "--json"))["population"] == 60
     ratings = tmp_path / "r.csv"
     ratings.write_text(kept := "item,a,b\n1,x,x\n2,y,x\n3,x,x\n")

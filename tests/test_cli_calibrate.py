@@ -109,7 +109,7 @@ MALFORMED = """
     confusion | [ROWS, [1, 2, 3, 4, 0.5]] | must be a whole
     confusion | [ROWS, [1, 2, 3, 4, 1000000000]] | must sum to at most 10,000,000 labels
     production_judge_counts | [9e99, 1, 1, 1, 1] | must be at
-    production_judge_counts | {"a": 1} | 'a' is no class of the judge
+    production_judge_counts | {"a": 1} | 'a' is not a class of the judge
     production_judge_counts | [5980, 1820, 930, 900, 6] | for design 'production' it includes the
     judge_classes | ["x", "y"] | must hold all classes
 """

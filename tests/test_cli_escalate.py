@@ -144,5 +144,5 @@ def test_impossible_escalations_are_refused(judged: World) -> None:
     for options in wrong:
         with pytest.raises(InputError, match="must be"):
             escalation(judged.store, options.pop("seed", 1), **{"signal": "samples", **options})
-    with pytest.raises(CalibrationError, match="is no escalation"):
+    with pytest.raises(CalibrationError, match="is not an escalation"):
         audit(judged.store, judged.batch_id)

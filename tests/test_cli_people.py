@@ -78,7 +78,9 @@ def test_an_identity_provider_needs_an_admin_who_is_linked_or_named_by_a_claim(
     assert "set ASR_OIDC_ROLE_CLAIM too" in asr("people", "sign-in", "oidc", code=2).stderr
     for name in ("ASR_OIDC_LEADS", "ASR_OIDC_ADMINS"):
         monkeypatch.delenv(name)
-    assert "is no email address" in asr("people", "add", "Mara", "--email", "mara", code=2).stderr
+    assert (
+        "is not an email address" in asr("people", "add", "Mara", "--email", "mara", code=2).stderr
+    )
     both = ("--email", "m@example.org", "--subject", "m-1")
     assert "either --email or --subject" in asr("people", "add", "Mara", *both, code=2).stderr
     assert "linked to m-1" in asr("people", "add", "Mara", "--subject", "m-1").stdout

@@ -133,7 +133,7 @@ REFUSED = {
         tool:pay class:perfect | class:perfect at character 10: it is one of complete,
         verdict:complete | verdict: needs the judge as well
         --saved none tool:pay | --saved goes without a search
-        colour:red | colour: at character 1 is no key; keys are workflow, task, status,
+        colour:red | colour: at character 1 is not a key; keys are workflow, task, status,
     """,
     "report mixed.csv": """
         --column x
@@ -303,4 +303,4 @@ def test_a_path_that_is_no_text_is_told_and_not_a_traceback(asr: Run, tmp_path: 
         pytest.skip("this file system takes no such name")
     (aside,) = data(asr("import", name, "--json"))["set_aside"]
     assert aside["file"] == name
-    assert "set aside: caf\\udce9.jsonl, line 2" in asr("import", name, "--yes").stdout
+    assert "skipped: caf\\udce9.jsonl, line 2" in asr("import", name, "--yes").stdout

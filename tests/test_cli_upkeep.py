@@ -26,7 +26,7 @@ def test_a_backup_is_made_checked_and_restored(asr: Run, path: Path, tmp_path: P
     checked = asr("restore", made["backup"], "--check", "--store", path).stdout
     assert f"{made['files']} files are as they were written" in checked
     assert (
-        "--replace puts it aside" in asr("restore", made["backup"], "--store", path, code=2).stderr
+        "--replace moves it away" in asr("restore", made["backup"], "--store", path, code=2).stderr
     )
     result = asr("restore", made["backup"], "--store", path, "--replace", "--json")
     restored = json.loads(result.stdout)
@@ -41,7 +41,7 @@ def test_a_damaged_backup_is_no_input_error(asr: Run, path: Path, tmp_path: Path
     made = json.loads(asr("backup", tmp_path / "b", "--store", path, "--json").stdout)
     (Path(made["backup"]) / "store.duckdb").write_bytes(b"")
     assert "1 of 2 files" in asr("restore", made["backup"], "--check", code=1).stderr
-    assert "is no backup" in asr("restore", tmp_path, "--check", code=1).stderr
+    assert "is not a backup" in asr("restore", tmp_path, "--check", code=1).stderr
 
 
 def test_an_older_store_is_upgraded_once(asr: Run, tmp_path: Path) -> None:

@@ -56,9 +56,9 @@ def asr(held: Path) -> Run:
 def test_a_question_is_answered_from_the_snapshot_and_a_second_server_refused(asr: Run) -> None:
     result = asr("taxonomy", "show", "--json")
     assert json.loads(result.stdout)["version"]
-    assert result.stderr.startswith("note: the app holds ")
+    assert result.stderr.startswith("note: the app has ")
     assert "read from its snapshot" in result.stderr
-    assert "holds the store" in asr("serve", "--port", 8999, code=1).stderr
+    assert "has the store open" in asr("serve", "--port", 8999, code=1).stderr
 
 
 @pytest.mark.long

@@ -58,7 +58,7 @@ CASES = [
     *(f"demo-rea-{page}" for page in ("label", "label-plain", "certify", "overview", "people")),
     "demo-rea-label-welcome",
     *(f"demo-nobody-{page}" for page in ("label", "certify", "adjudicate")),
-    "demo-adam-people", "demo-lea-adjudicate-settled", "demo-lea-adjudicate-handbook",
+    "demo-adam-people", "demo-lea-adjudicate-adjudicated", "demo-lea-adjudicate-handbook",
     "empty-adam-people", "empty-rea-label", "none-nobody-label", "none-nobody-start",
 ]  # fmt: skip
 

@@ -39,12 +39,14 @@ Entry = Literal["in", "sign in", "refuse", "only here", "not from here"]
 
 REFUSALS = {
     "only here": (
-        "Nobody signs in here, so only this machine is let in: open http://localhost with the "
-        "port of the server, on the machine that it runs on."
+        "Sign-in "
+        "is off, so only this machine has access: on the machine that runs the server, open "
+        "http://localhost with its port."
     ),
     "not from here": (
-        "This was not sent by a page of this server. Open the server's own address and reload. "
-        "Behind a proxy, start it with the address that people open: "
+        "This request did not come from a page of this server. Open the server's own address and "
+        "reload. "
+        "Behind a proxy, start the server with the address that people open: "
         "asr serve --public-origin https://asr.example.org"
     ),
     "refuse": "Sign in first.",

@@ -91,7 +91,7 @@ async def metrics(request: Request) -> Response:
         return PlainTextResponse(f"{METRICS_TOKEN} is not set.\n", 404)
     sent = request.headers.get("authorization", "").removeprefix("Bearer ")
     if not secrets.compare_digest(sent.encode(), token.encode()):
-        return PlainTextResponse("Not the token.\n", 401, headers={"www-authenticate": "Bearer"})
+        return PlainTextResponse("Wrong token.\n", 401, headers={"www-authenticate": "Bearer"})
     text = await run_in_threadpool(MEASURED.text)
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 

@@ -44,15 +44,16 @@ SIGNATURES = frozenset(
 SUPPORTED = "id_token_signing_alg_values_supported"
 
 STALE = (
-    "This sign-in was not begun in this browser, or more than ten minutes ago, or it was used "
-    "already. Begin again."
+    "This "
+    "sign-in was started in another browser or more than ten minutes ago, or it is already used. "
+    "Sign in again."
 )
 UNREACHABLE = (
     "{name} cannot be reached from this server. Try again in a minute; if this happens again, tell "
     "whoever runs the server: its log says what failed."
 )
 UNVERIFIED = (
-    "The answer of {name} could not be verified. Begin again; if this happens again, tell "
+    "The answer of {name} could not be verified. Sign in again; if this happens again, tell "
     "whoever runs the server: its log says what failed."
 )
 CLOCK = (
@@ -113,7 +114,7 @@ def _settings() -> dict[str, Any]:
         given = dict(st.secrets["auth"])
     except (KeyError, FileNotFoundError) as error:
         raise InputError(
-            f"sign-in with an identity provider needs the {where}: not found, or no valid TOML"
+            f"sign-in with an identity provider needs the {where}: not found, or not valid TOML"
         ) from error
     missing = [key for key in KEYS if not isinstance(given.get(key), str) or not given[key].strip()]
     if missing:
@@ -166,8 +167,8 @@ async def start(request: Request) -> Response:
         return _failed(error)
     kept = {key: begun[key] for key in ("state", "nonce", "code_verifier")}
     answer = page(
-        f"On to {provider_name()}",
-        html.link(f"Go on to {provider_name()}", begun["url"]),
+        f"Continue to {provider_name()}",
+        html.link(f"Continue to {provider_name()}", begun["url"]),
         go_on=begun["url"],
     )
     answer.set_cookie(
@@ -217,7 +218,7 @@ async def _called_back(found: Provider, store: Store, request: Request) -> Respo
     token = await run_in_threadpool(store.sign_in_by_provider, claims, address(request))
     # A redirect would come from the provider's site, and a strict cookie stays at home then.
     to = next_page(begun["next"])
-    answer = page("Signed in", html.link("Go on", to), go_on=to)
+    answer = page("Signed in", html.link("Continue", to), go_on=to)
     keep_session(answer, token, request)
     return answer
 

@@ -27,9 +27,9 @@ PASSPHRASE = "/passphrase"
 MOST_BYTES = 8_192
 KEPT_S = 7 * 24 * 3600
 UNKEPT = {"cache-control": "no-store"}
-OTHER_TOKEN = "That is not the token that the server printed when it was started."
+OTHER_TOKEN = "Wrong token: copy the one that the server printed when it was started."
 DIFFERENT = "The two passphrases are not the same."
-LOST = "No passphrase, or forgotten? An admin makes a new one on the People page."
+LOST = "No passphrase, or forgotten? An admin generates a new one on the People page."
 Fields: TypeAlias = dict[str, str]
 
 
@@ -195,7 +195,7 @@ def _form(
     if not is_local(request):
         return page(
             "Nobody can sign in yet",
-            html.notice("Whoever runs this server makes the first admin, on its machine:"),
+            html.notice("Whoever runs this server creates the first admin, on its machine:"),
             html.command(session.command('people add "NAME" --role admin')),
             html.command(session.command('people passphrase "NAME"')),
             status=403,
@@ -206,13 +206,13 @@ def _form(
         value=token or request.query_params.get("token", "")[:80],
     )  # fmt: skip
     return page(
-        "Make the first admin",
+        "Create the first admin",
         html.notice(
             "Nobody can sign in to this store yet. The first admin adds the others, on the People "
             "page. For a demo in which everybody picks a name:"
         ),
         html.command(session.command("people sign-in open")),
-        html.form(SIGN_IN, "Make me the admin", (read, who, html.NEW, html.AGAIN),
+        html.form(SIGN_IN, "Become the admin", (read, who, html.NEW, html.AGAIN),
                   kept={"next": to, "form": "first"}, trouble=trouble),
         status=200 if not trouble else 422 if token else 403,
     )  # fmt: skip
@@ -226,9 +226,9 @@ def _change_form(name: str, trouble: str = "") -> Response:
     )
     return page(
         "Change your passphrase",
-        html.notice(f"{name}, wherever you have signed in you will have to sign in again."),
-        html.form(PASSPHRASE, "Change it", fields, kept={}, trouble=trouble),
-        html.link("Back without a change", "/"),
+        html.notice(f"{name}, after the change you have to sign in again everywhere."),
+        html.form(PASSPHRASE, "Change passphrase", fields, kept={}, trouble=trouble),
+        html.link("Cancel", "/"),
         status=422 if trouble else 200,
     )
 

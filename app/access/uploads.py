@@ -55,13 +55,21 @@ class Uploads:
         if not _may_import(visit):
             return PlainTextResponse("Leads import files.\n", 403)
         if size is None:
-            return PlainTextResponse("Say how long the file is (Content-Length).\n", 411)
+            return PlainTextResponse(
+                "The request has no Content-Length header: send the size of the file.\n", 411
+            )
         held = held_bytes()
         if held[tab] + self._coming[tab] + size > MOST_OF_SESSION:
             most = MOST_OF_SESSION // MEGABYTE
-            return PlainTextResponse(f"One tab holds up to {most} MB; use a server path.\n", 413)
+            return PlainTextResponse(
+                f"One tab holds up to {most} MB; import larger files by "
+                "their path on the server.\n",
+                413,
+            )
         if held.total() + self._coming.total() + size > MOST_OF_SERVER:
-            return PlainTextResponse("The server holds too many uploads; try again later.\n", 503)
+            return PlainTextResponse(
+                "The server has too many open uploads; try again later.\n", 503
+            )
         return None
 
 

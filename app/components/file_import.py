@@ -50,8 +50,9 @@ def verdict_file(store: Store) -> None:
         file, name, button = st.columns([3, 2, 1], vertical_alignment="bottom")
         upload = file.file_uploader(
             "Verdicts of a judge (.csv, .jsonl, .parquet)", type=TABLES, key="verdict_upload",
-            help="Columns: trace_id, outcome (the class); if you have them, reason, "
-            "evidence_step, evidence_quote, sample (1, 2, ... when asked again), grade (1 to 5)",
+            help="Columns: trace_id, outcome (the class); optional: "
+            "reason, evidence_step, evidence_quote, sample (1, 2, ... when asked again), grade "
+            "(1 to 5)",
         )  # fmt: skip
         judge = name.text_input(
             "Name of the judge, with its version", max_chars=MAX_NAME, key="verdict_judge",
@@ -98,8 +99,8 @@ def _take_in(what: str, upload: Any, store_file: Callable[[Path], ImportResult[A
     unknown = ", ".join(done.unknown[:NAMED]) + ", …" * (len(done.unknown) > NAMED)
     for n, kind in (
         (len(done.already_there), "already there"),
-        (len(done.changed), "differ from stored ones, which stay"),
-        (len(done.unknown), f"for traces that are not here ({unknown})"),
+        (len(done.changed), "differ from stored ones (kept)"),
+        (len(done.unknown), f"for traces that are not in the store ({unknown})"),
         (len(done.set_aside), "skipped: no blind label of a reviewer"),
     ):
         if n:

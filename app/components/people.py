@@ -11,7 +11,7 @@ HANDED = "people_handed"
 
 MAY = {
     "reviewer": "labels traces, and sees no label of others",
-    "lead": "sees every result, draws batches, decides disagreements",
+    "lead": "sees every result, draws batches, adjudicates",
     "admin": "also adds people, roles and passphrases",
 }
 
@@ -46,7 +46,7 @@ def _added(store: Store, name: str, role: str, email: str) -> str:
     if person.reviewer_id in before:
         return (
             f"{person.name} is there already, as {person.role}. "
-            "Somebody else of that name needs a name of their own: add an initial."
+            "For another person of that name, add an initial."
         )
     how = store.identities()
     if how == "passphrase":
@@ -82,10 +82,10 @@ def handed_over() -> None:
         return
     with st.container(border=True, key="people_handed_over"):
         names = " and ".join(name for name, _ in handed.values())
-        st.text(f"The passphrase of {names}, which nobody can look up later. Send it safely:")
+        st.text(f"The passphrase of {names}, shown only once. Send it safely:")
         for name, passphrase in handed.values():
             lines = (
                 f"Open {session.address('label')}", f"Name: {name}", f"Passphrase: {passphrase}",
             )  # fmt: skip
             st.code("\n".join(lines), language=None, wrap_lines=True)
-        st.button("Noted, hide it", key="people_noted", on_click=handed.clear)
+        st.button("Hide passphrase", key="people_noted", on_click=handed.clear)

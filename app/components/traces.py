@@ -33,7 +33,7 @@ def chip(picks: Picks) -> None:
     with st.container(key=picks.key("chip"), horizontal=True, vertical_alignment="center"):
         st.text(f"{counted(found)} {found.what}")
         if st.session_state.get(picks.listing):
-            st.markdown("[See them](#traces)", width="content")
+            st.markdown("[See the traces](#traces)", width="content")
         else:
             st.button("Open the list", key=picks.key("open"), on_click=_show, args=(picks,))
         st.button("Show all", key=picks.key("show_all"), on_click=picks.reset)
@@ -83,7 +83,9 @@ def opened(
         with st.container(horizontal=True, vertical_alignment="center"):
             st.text(f"{trace_id} ({row + 1} of {len(found.trace_ids):,})")
             st.page_link(
-                trace_links.PAGE, label="Open its page", query_params=trace_links.address(trace_id)
+                trace_links.PAGE,
+                label="Open the page of this trace",
+                query_params=trace_links.address(trace_id),
             )
             st.button(
                 "Previous trace", key=picks.key("previous"), disabled=row == 0,

@@ -139,13 +139,13 @@ def _undo(
     if last == (meant, None):
         newest = store.last_label(reviewer_id, batch_id)
         if newest is None or newest[0] != meant:
-            raise LabelRefusedError("settle the trace that you have decided first")
+            raise LabelRefusedError("finish the trace that you have decided blind first")
         store.record_undo(client_token=event["token"], reviewer_id=reviewer_id, batch_id=batch_id)
         return
     history = store.consensus_history(meant)
     resent = not history.empty and history["kind"].iloc[-1] == "withdrawal"
     if not resent and (last is None or last[0] != meant):
-        raise LabelRefusedError("there is no such adjudication to take back")
+        raise LabelRefusedError("there is no such adjudication to undo")
     store.withdraw_consensus(
         client_token=event["token"], trace_id=meant, adjudicator=reviewer_id, reason="Undone"
     )

@@ -138,7 +138,7 @@ def _undo(store: Store, reviewer_id: str, batch_id: str, event: Mapping[str, Any
     # The page names the label it means: one that was refused must not take an older one back.
     last, meant = store.last_label(reviewer_id, batch_id), event.get("undoes")
     if last is None or (meant and last[0] != meant):
-        raise LabelRefusedError("there is no such label to take back")
+        raise LabelRefusedError("there is no such label to undo")
     store.record_undo(client_token=event["token"], reviewer_id=reviewer_id, batch_id=batch_id)
 
 

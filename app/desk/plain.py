@@ -45,14 +45,14 @@ def _empty(reviewer_id: str, batch_id: str, trace_id: str = "") -> LabelDraft:
 def _nothing_left(queue: Queue) -> None:
     if queue.state == "finished":
         st.subheader("All done")
-        st.text("You have labelled everything in this batch that is yours to label.")
+        st.text("You have labelled every trace of this batch that is yours to label.")
         if queue.purpose == "exam":
             st.page_link(
                 "views/certificate/page.py", label="See your result on the Certificate page"
             )
     else:
         st.subheader("Nothing for you right now")
-        st.text("Other reviewers hold what is left of this batch. Reload later.")
+        st.text("Other reviewers have claimed the rest of this batch. Reload this page later.")
 
 
 def trace_as_text(trace: TraceForReview) -> None:
@@ -156,7 +156,7 @@ def _answer(
     needs_quote = node.evidence_on == answer
     found = events.find_quote(trace, quote) if needs_quote else ""
     if needs_quote and not found:
-        st.session_state[MESSAGE] = "Type the invented words exactly as a step has them."
+        st.session_state[MESSAGE] = "Type the invented words exactly as they are in a step."
         return
     new = Evidence(step_id=found, quote=quote)
     draft = replace(draft, answers=given, rationale=rationale or None)

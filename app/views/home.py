@@ -40,7 +40,7 @@ SET_UP = {"import": "traces", "people": "people"}
 WITH_BATCH = ("adjudicate", "label")
 
 
-@st.cache_resource(show_spinner="Working out the rate", max_entries=8)
+@st.cache_resource(show_spinner="Calculating the rate", max_entries=8)
 def _slow(path: str, judge_id: str | None, state: tuple[object, ...], _store: Store) -> SlowParts:
     """Return what takes long; everything but the store is what it depends on."""
     return slow_parts(_store, judge_id)
@@ -138,7 +138,7 @@ def _open_plan(n: int) -> None:
 def _hand_over(store: Store, batch_id: str, reviewer_id: str, by: str, name: str) -> None:
     def freed() -> str:
         store.release_leases(batch_id=batch_id, reviewer_id=reviewer_id, by=by)
-        return f"The traces that {name} had claimed are free for others."
+        return f"The traces that {name} had claimed are released to the others."
 
     frame.attempt(freed)
 
@@ -171,7 +171,7 @@ def _precision(found: StoreStatus) -> None:
         if results.headline.value is not None:
             st.text(f"Half the width of its interval: {enough(results)}")
             st.text(stop_words(results.stopping))
-            st.caption("Further labelled traces count, expected from how scores have varied.")
+            st.caption("The number of further traces is an estimate from the scores so far.")
         alpha, agreed = results.alpha, results.agreement
         if alpha.status != "ok" or agreed is None:
             st.text("Agreement: " + alpha.status.removeprefix("not_estimable: "))
@@ -253,15 +253,15 @@ def _in_progress(store: Store, progress: Progress, names: Mapping[str, str]) -> 
                 )
                 if me is not None and me != reviewer_id:
                     st.button(
-                        f"Free what {frame.plain(names[reviewer_id])} has claimed",
+                        f"Release the traces of {frame.plain(names[reviewer_id])}",
                         key=f"hand_over_{reviewer_id}",
                         on_click=_hand_over,
                         args=(store, progress.batch_id, reviewer_id, me, names[reviewer_id]),
                     )
         st.caption(
-            "Freed traces go to the others at once. Drafts stay, and a late label counts."
+            "Released traces go to the others at once. Drafts stay, and a late label counts."
             if me is not None
-            else "If somebody is away, a lead can free the traces that they have claimed."
+            else "If somebody is away, a lead can release the traces that they have claimed."
         )
 
 

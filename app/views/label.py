@@ -89,7 +89,7 @@ def _welcome(store: Store, reviewer: Reviewer, batches: list[Batch]) -> None:
     for number, text in enumerate(steps, 1):
         st.text(f"{number}. {text}")
     st.text(
-        "Everything works by keyboard: Y and N answer, U takes the last answer back, H opens the "
+        "Everything works by keyboard: Y and N answer, U undoes the last answer, H opens the "
         "handbook, ? lists all keys. Each label is saved at once, so you can stop at any time."
     )
     with st.container(horizontal=True):

@@ -22,8 +22,9 @@ HOW = {
         "only this machine. Fit for a demo."
     ),
     "passphrase": (
-        "People sign in with a name and a passphrase. Five wrong ones make a name wait, longer "
-        "every time; a session ends after 12 hours without use."
+        "People sign in with a name and a passphrase. After "
+        "five wrong ones a name is locked for a while, longer every time; a session ends after "
+        "12 hours without use."
     ),
     "oidc": (
         "People sign in with their identity provider. A session ends after 12 hours without use. "
@@ -74,7 +75,7 @@ def _when(at: datetime | None) -> str:
 
 
 def _one(store: Store, people: list[Access]) -> None:
-    st.subheader("Change somebody", anchor=False)
+    st.subheader("Change a person", anchor=False)
     by_id = {a.person.reviewer_id: a for a in people}
     names = session.reviewer_names(store)
     who = st.selectbox("Who", list(by_id), key="people_who", format_func=names.__getitem__)
@@ -209,7 +210,7 @@ def _role_now(store: Store, reviewer_id: str, role: str) -> None:
 
 
 def _identities(store: Store) -> None:
-    st.subheader("How people say who they are", anchor=False)
+    st.subheader("Sign-in", anchor=False)
     now = store.identities()
     st.text(HOW[now])
     if now == "open":

@@ -275,7 +275,7 @@ def _page() -> None:
         frame.said()
         st.text(f"Everything lives in one file. There is none yet at {session.store_path()}.")
         st.button(
-            "Make the store", key="start_make", type="primary", on_click=frame.attempt,
+            "Create the store", key="start_make", type="primary", on_click=frame.attempt,
             args=(_make_store,),
         )  # fmt: skip
         frame.command_line("import FILES --workflow NAME --ceiling 0.30 --unit ticket")

@@ -38,6 +38,7 @@ from calibration.store import (
 from calibration.tables.labels import EXPOSED, LabelRow, VerdictRow, label_rows, verdict_rows
 from calibration.tables.rows import Row, as_csv, located, none_of
 from calibration.taxonomy import Taxonomy
+from calibration.text import counted
 from calibration.trace_formats import ImportSettings, Parsed, Preview, detect, preview, read_traces
 from calibration.trace_formats.fields import wrong
 from calibration.trace_formats.json_scanner import decode_text
@@ -511,7 +512,7 @@ def preview_lines(read: FilesRead) -> Iterator[str]:
     """Yield the preview of an import."""
     found = read.preview
     formats = ", ".join(f"{n} {name}" for name, n in found.formats.items()) or "none"
-    yield f"Traces        {found.n_traces} in {len(read.paths)} files ({formats})"
+    yield f"Traces        {found.n_traces} in {counted(len(read.paths), 'file')} ({formats})"
     yield f"Tasks         {found.n_tasks}"
     yield "Workflows     " + ", ".join(f"{name} ({n})" for name, n in found.workflows.items())
     yield f"Costs known   {found.costs_known} of {found.n_traces}"
@@ -519,7 +520,7 @@ def preview_lines(read: FilesRead) -> Iterator[str]:
     missing = [f"{f.field} ({f.of - f.found} of {f.of})" for f in found.fields if f.found < f.of]
     yield "Complete      " + ", ".join(f.field for f in found.fields if f.found == f.of)
     yield "Missing       " + (", ".join(missing) or "nothing")
-    yield f"Set aside     {found.n_set_aside}"
+    yield f"Skipped rows  {found.n_set_aside}"
     if found.first is not None:
         first = found.first
         yield f"First trace   {first.trace_id}, {first.n_steps} steps: {first.prompt}"

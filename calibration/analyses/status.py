@@ -185,7 +185,7 @@ def _decisions(waiting: Sequence[OpenTraces], rated: str | None) -> Iterator[Nex
     """Yield what waits on the Adjudicate page, batch by batch."""
     several = len(waiting) > 1
     for kind, what, again, noun, why in (
-        ("settle", "Settle", "", "disagreement", "Reviewers gave different classes"),
+        ("settle", "Adjudicate", "", "disagreement", "Reviewers gave different classes"),
         ("flags", "Look at", "flagged ", "trace", "A reviewer asked for a second look"),
         ("reopened", "Decide", "settled ", "trace", "Labels have changed since the decision"),
     ):
@@ -256,7 +256,9 @@ def _certificates(
             told.add(who)
             past = ended.get(who)
             when = (
-                f" ended on {past:%d %b %Y}" if past is not None and past <= now else " is missing"
+                f" expired on {past:%d %b %Y}"
+                if past is not None and past <= now
+                else " is missing"
             )
             yield NextAction(
                 kind="certificate", what=f"Have {names[who]} examined", page="certify", n=1,
@@ -289,7 +291,7 @@ def _away(
             idle = (LEASE - (max(one.expires_at for one in leases) - now)).total_seconds() // 60
             yield NextAction(
                 kind="away",
-                what=f"Free {counted(len(leases), 'trace')} that {names[who]} has claimed",
+                what=f"Release {counted(len(leases), 'trace')} that {names[who]} has claimed",
                 why=f"In progress in {of.batch_id} and without an answer for {idle:.0f} min.",
                 page="overview",
                 n=len(leases),

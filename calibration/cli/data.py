@@ -308,7 +308,7 @@ def import_labels(file: Path, path: Path, batch_id: str | None, as_data: bool) -
         f"{len(done.unknown)} traces are not in the batch"
     )
     for reason, n in Counter(row.reason for row in done.set_aside).items():
-        click.echo(f"  set aside: {n}: {reason}")
+        click.echo(f"  skipped: {n}: {reason}")
     print_next(f"agreement --batch {shlex.quote(batch.batch_id)}")
 
 
@@ -355,7 +355,7 @@ def import_lines(report: imports.ImportReport) -> Iterator[str]:
     """Yield the results of an import."""
     yield (
         f"{report.imported} imported, {report.already_there} already there, {report.changed} "
-        f"changed, {len(report.set_aside)} set aside, {report.verdicts} grades kept"
+        f"changed, {len(report.set_aside)} rows skipped, {report.verdicts} grades kept"
     )
     if report.restored:
         yield f"{report.restored} had lost their text, which is written again"
@@ -363,7 +363,7 @@ def import_lines(report: imports.ImportReport) -> Iterator[str]:
         yield f"{report.possible_duplicates} have the content of another trace, kept and marked"
     for row in report.set_aside:
         place = row.file if row.line is None else f"{row.file}, line {row.line}"
-        yield f"  set aside: {place}: {row.reason}"
+        yield f"  skipped: {place}: {row.reason}"
 
 
 def _taxonomy_lines(shown: Taxonomy) -> Iterator[str]:

@@ -67,7 +67,7 @@ def plan() -> None:
     type=float,
     default=1.0,
     show_default=True,
-    help="Give as many labels to this share of the traces, and one to the others.",
+    help="Ask for that many labels of this share of the traces, and one to the others.",
 )
 @click.option("--judge", "judge_id", help=USE_JUDGE)
 @click.option(
@@ -254,7 +254,8 @@ def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassS
     type=float,
     default=1.0,
     show_default=True,
-    help="Give as many labels to this share of the traces, drawn at random, and one to the others.",
+    help="Ask for that many labels of this share of the traces, drawn at random, and one to the "
+    "others.",
 )
 @click.option("--by-workflow", is_flag=True, help="Give every workflow its share of the draw.")
 @click.option(

@@ -151,7 +151,7 @@ def export(output: Path) -> None:
     asr reference export my-traces
     """
     if output.exists():
-        raise CalibrationError(f"{output}: exists already; choose a folder that does not")
+        raise CalibrationError(f"{output}: exists already; choose a new folder")
     source = published()
     shutil.copytree(source / "traces", output / "traces")
     for name in FILES:

@@ -106,8 +106,8 @@ def report(
     cost_usd, and optionally units, started_at, task_id, trial, weight, stratum, latency_s, model,
     tags, status, tool_calls, tool_errors, loop, max_repeats, escalated, feedback, verdict.
 
-    Without a FILE it reports on the labels and verdicts of the store: judge-raw, human-only and
-    corrected, for all traces, a window or a workflow.
+    Without a FILE it reports on the labels and verdicts of the store: uncorrected,
+    human-only and corrected rate, for all traces, a window or a workflow.
 
     \b
     asr report traces.csv

@@ -28,9 +28,7 @@ EXISTING = click.Path(path_type=Path)
 WHOLE = 1_000
 PAGE_BEGINS = b"<!DOCTYPE html"
 MOST_SAID = 1_200
-USE_JUDGE = (
-    "Use the verdicts of this judge; `source:` stands for the grades that came with the traces."
-)
+USE_JUDGE = "Use the verdicts of this judge; `source:` means the grades that came with the traces."
 DESIGN = (
     "Say what the labelled traces are: a random sample of production, or the reference set only."
 )
@@ -88,7 +86,9 @@ def _no_other_file(
     if page is not None and page.is_file() and page.stat().st_size:
         with page.open("rb") as file:
             if not file.read(len(PAGE_BEGINS)).startswith(PAGE_BEGINS):
-                raise InputError(f"--html {page}: is there and no HTML page; name another file")
+                raise InputError(
+                    f"--html {page}: exists and is not an HTML page; name another file"
+                )
     return page
 
 
@@ -276,7 +276,9 @@ def open_to_read(path: Path) -> Store:
     """Open a store for reading; print a note when the answer comes from a snapshot."""
     store, age = Store.open_to_read(path)
     if age is not None:
-        click.echo(f"note: the app holds {path}; read from its snapshot, {age:.0f} s old", err=True)
+        click.echo(
+            f"note: the app has {path} open; read from its snapshot, {age:.0f} s old", err=True
+        )
     return store
 
 

@@ -55,7 +55,7 @@ def backup(folder: Path, path: Path, keep: int | None, as_data: bool) -> None:
 @click.command()
 @click.argument("backup_", metavar="BACKUP", type=EXISTING)
 @with_store
-@click.option("--replace", is_flag=True, help="Put an existing store aside first.")
+@click.option("--replace", is_flag=True, help="Move an existing store away first.")
 @click.option("--check", is_flag=True, help="Check the backup and restore nothing.")
 @with_json
 def restore(backup_: Path, path: Path, replace: bool, check: bool, as_data: bool) -> None:
@@ -76,7 +76,7 @@ def restore(backup_: Path, path: Path, replace: bool, check: bool, as_data: bool
     if not check:
         print_lines([f"restored {path} as of {made.made_at:%Y-%m-%d %H:%M:%S} UTC"])
     if aside is not None:
-        print_lines([f"the files before it lie in {aside}"])
+        print_lines([f"the previous files are in {aside}"])
 
 
 @click.command()

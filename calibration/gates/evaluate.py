@@ -19,7 +19,7 @@ NOT_RECORDED = {
     "loops": "no column 'loops': record the runs that repeat a call three times",
     "data_corruption": "neither a tag data_corruption nor a state grader was recorded",
     "human_review": "no reviewed transcripts: give human labels",
-    "judge": "no human labels to hold the judge against",
+    "judge": "no human labels to compare the judge with",
     "non_inferior": "no baseline: give --baseline",
     "regression": "no baseline: give --baseline",
     "trend": "no column 'started_at': record when each run was started",
@@ -131,8 +131,8 @@ def check(
         return "pass", "" if sure else "the interval reaches beyond the threshold"
     reached = sign * (best - threshold) >= -ROUNDING
     if reached and interval_aware:
-        return "pass", "beyond the threshold, but its interval still holds it"
-    return "fail", "the interval still holds the threshold" if reached else ""
+        return "pass", "beyond the threshold, but its interval includes the threshold"
+    return "fail", "the interval includes the threshold" if reached else ""
 
 
 def checked_part(

@@ -148,7 +148,7 @@ def setting(
     keys = METRICS[metric]
     for given, value in numbers.items():
         if given not in keys:
-            raise ValueError(f"{given!r:.80} is none of {', '.join(keys)}")
+            raise ValueError(f"{given!r:.80} is not one of {', '.join(keys)}")
         key = keys[given]
         if not key.low <= value <= key.high or (key.whole and value != int(value)):
             kind = "a whole number" if key.whole else "a number"

@@ -73,7 +73,9 @@ from calibration.statistics.estimate import (
 from calibration.statistics.intervals import NO_VARIATION, two_sided_t, two_sided_z
 from calibration.statistics.means import human_only
 
-NO_LABELLED_COSTS = "the labelled traces have no costs: give them, or read the gross rate"
+NO_LABELLED_COSTS = (
+    "the labelled traces have no costs: give them, or read the rate before cost penalty"
+)
 
 __all__ = [
     "ESTIMATORS",
@@ -90,7 +92,7 @@ __all__ = [
 # The overlap of a store is drawn; that of files is so only where the user says it.
 NOT_RANDOM = "the traces with two labels are not known to be a random part of the labelled ones"
 
-METHOD = "inversion less post-stratification"
+METHOD = "inversion minus post-stratification"
 PRODUCTION_LABELS_LEAD = 100
 
 # Estimators that know the mean of these runs themselves.
@@ -716,8 +718,12 @@ def without_reviewers(found: TwoPhase | None, settings: Settings) -> str:
         if found.overlap >= OVERLAP_MIN:
             why = NOT_RANDOM
     if settings.open_disagreements:
-        why = f"{settings.open_disagreements} open disagreements"
+        why = _still_open(settings.open_disagreements)
     return f"{why}: reviewer error is not in the interval"
+
+
+def _still_open(n: int) -> str:
+    return f"{n} open disagreement{'s' * (n != 1)}"
 
 
 def _refusals(
@@ -761,7 +767,7 @@ def _decided(
             return replace(estimate, status=refused.status)
         return refused
     if settings.open_disagreements and name != "judge_raw" and estimate.status == OK:
-        status = f"provisional: {settings.open_disagreements} open disagreements"
+        status = f"provisional: {_still_open(settings.open_disagreements)}"
         return replace(estimate, status=status)
     if name == "two_phase" and not settings.overlap_random:
         return provisional(estimate, NOT_RANDOM)

@@ -50,7 +50,7 @@ BOOTSTRAP_METHOD = "confusion matrix inverted, two-source bootstrap"
 NO_ERROR_SEEN = "no interval: no judge error seen in the reference set; use a pseudo-count"
 
 OUTSIDE = (
-    "the interval lies outside [0, 1]: the judge's error rates do not carry over; label production"
+    "the interval is outside [0, 1]: the judge's error rates do not carry over; label production"
 )
 
 # Smallest singular value at which the error rates of a resample are inverted.

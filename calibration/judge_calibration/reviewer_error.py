@@ -35,7 +35,7 @@ from calibration.statistics.random_effects import shrunk_means
 METHOD = "two phases, first labels corrected by adjudicated ones, logit t"
 SHARES_METHOD = "two phases, exact limits at the effective number of labels"
 
-EFFECTS_METHOD = "difference to the settled class on shared traces, pooled variance, t"
+EFFECTS_METHOD = "difference from the final label on shared traces, pooled variance, t"
 TOO_FEW = "no traces that two reviewers labelled: have a second reviewer label a random part"
 
 # With fewer reviewers nothing can be learned about one from the others.

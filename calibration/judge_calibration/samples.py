@@ -562,12 +562,12 @@ def judge_raw(production: ProductionSums, *, confidence_level: float = 0.95) -> 
     """
     if production.raw_n == 0:
         why = "no production trace has a verdict: run the judge"
-        return not_estimable(why, method="judge as it is", confidence_level=confidence_level)
+        return not_estimable(why, method="uncorrected judge", confidence_level=confidence_level)
     return Estimate(
         value=production.raw_sum / production.raw_n,
         interval=None,
         n=production.raw_n,
-        method="judge as it is",
+        method="uncorrected judge",
         confidence_level=confidence_level,
     )
 
@@ -581,7 +581,7 @@ def judge_shares(production: ProductionSums) -> tuple[Estimate, ...]:
     >>> found[0].value, found[1].value
     (0.7, 0.3)
     """
-    method = "judge as it is"
+    method = "uncorrected judge"
     counts = production.counts[: production.credit.size]
     if counts.sum() <= 0:
         why = "no production trace has a verdict: run the judge"

@@ -462,7 +462,7 @@ _THOUGHTS_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 
 def _no_number(constant: str) -> None:
     """Refuse NaN and infinity, which are no JSON."""
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a number")
 
 
 def _storable(value: Any) -> Any:

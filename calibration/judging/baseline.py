@@ -227,7 +227,7 @@ def _check(examples: Sequence[PracticeExample], taxonomy: Taxonomy) -> None:
     for example in examples:
         trace_id = example.trace.trace_id
         if example.outcome not in taxonomy.names:
-            raise InputError(f"trace {trace_id!r}: label {example.outcome!r} is no class")
+            raise InputError(f"trace {trace_id!r}: label {example.outcome!r} is not a class")
         if trace_id in seen:
             raise InputError(f"trace {trace_id!r} has two practice labels: give one")
         seen.add(trace_id)

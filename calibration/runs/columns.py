@@ -49,7 +49,7 @@ def mapped(
     known = (*KNOWN, *further)
     for ours in given:
         if ours not in known:
-            raise InputError(f"column {ours!r:.80} is none of {', '.join(known)}")
+            raise InputError(f"column {ours!r:.80} is not one of {', '.join(known)}")
     found: dict[str, str] = {}
     for ours in known:
         theirs = given.get(ours, ours)
@@ -66,8 +66,8 @@ def mapped(
         elif ours in REQUIRED:
             without = " or cost_usd= where no cost is known" if ours == "cost_usd" else ""
             raise InputError(
-                f"{where}: column {ours!r} is missing; there are {shown}; name the one that "
-                f"stands for it: --column {ours}=NAME{without}"
+                f"{where}: column {ours!r} is missing; there are {shown}; name "
+                f"the column to use: --column {ours}=NAME{without}"
             )
     return found
 
@@ -216,7 +216,9 @@ def checked_zone(zone: str) -> str:
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise InputError(f"--timezone: {zone!r:.80} is no zone such as Europe/Berlin") from error
+        raise InputError(
+            f"--timezone: {zone!r:.80} is not a time zone such as Europe/Berlin"
+        ) from error
     return zone
 
 
@@ -224,16 +226,16 @@ WHY: dict[str, str] = {
     "unreadable_row": "the line cannot be read, or holds none of the columns",
     "missing_trace_id": "trace_id is missing",
     "missing_workflow": "workflow is missing",
-    "unknown_workflow": "the workflow is none of the taxonomy",
+    "unknown_workflow": "the workflow is not in the taxonomy",
     "missing_outcome": "outcome is missing",
-    "unknown_class": "outcome is none of {classes}",
-    "unreadable_cost": "cost_usd is no number",
+    "unknown_class": "outcome is not one of {classes}",
+    "unreadable_cost": "cost_usd is not a number",
     "not_finite_cost": "cost_usd is not finite",
     "negative_cost": "cost_usd is negative",
-    "bad_units": "units is no number above 0 and up to 1e9",
+    "bad_units": "units is not a number above 0 and up to 1e9",
     "absurd_cost": "cost_usd is above 1,000,000 USD a unit",
     "bad_weight": "weight is missing, or no number above 0 and up to 1e9",
-    "unreadable_time": "started_at is no time",
+    "unreadable_time": "started_at is not a time",
     "absurd_time": "started_at is not of the years 1990 to 2100",
     "identical_duplicate": "the same trace_id with the same values; one of the rows is kept",
     "conflicting_duplicate": "the same trace_id with other values; none of the rows is kept",

@@ -28,11 +28,12 @@ TIMED_OUT = "time.?out|timed.?out|deadline"
 VERDICT = "verdict_"
 
 BAD: dict[str, str] = {
-    "tools": "tool_calls or tool_errors are no whole number from 0 up, or more errors than calls",
-    "loop": "loop or max_repeats is neither true or false nor a whole number from 0 up",
-    "escalated": "escalated is neither true or false nor a whole number from 0 up",
+    "tools": "tool_calls or tool_errors are not whole numbers from 0 up, or there are more "
+    "errors than calls",
+    "loop": "loop or max_repeats is neither true nor false nor a whole number from 0 up",
+    "escalated": "escalated is neither true nor false nor a whole number from 0 up",
     "feedback": "feedback is neither a number from -1 to 1 nor up, down or neutral",
-    "verdict": "verdict is none of {verdicts}",
+    "verdict": "verdict is not one of {verdicts}",
 }
 
 
@@ -174,7 +175,7 @@ class Notes:
 
     `naive_times` were read in `timezone`. A trace without a cost or ceiling has no penalty, without
     units one unit, without a task (where others have one) a task of its own. `bad_latency` counts
-    values that are no number from 0 up; they are missing. `columns` maps our columns to the
+    values that are not numbers from 0 up; they are missing. `columns` maps our columns to the
     source's.
     """
 

@@ -59,7 +59,7 @@ def _provenance(
     blind = blind_decision(cursor, taxonomy.version, adjudicator, batch_id, trace_id)
     if blind is None:
         raise LabelRefusedError(
-            f"trace {trace_id!r:.80} must be decided blind before its labels are settled"
+            f"trace {trace_id!r:.80} must be decided blind before it gets a final label"
         )
     classes = [label.outcome for label in labels]
     if event["cause"] is None and len(set(classes)) > 1:
@@ -150,10 +150,14 @@ def _check_unchanged(
     supersedes: str | None,
 ) -> None:
     if shown is not None and set(shown) != {label.event_id for label in labels}:
-        raise LabelRefusedError("its labels have changed since they were shown; look again")
+        raise LabelRefusedError(
+            "its labels have changed since they were shown: reload and read them again"
+        )
     standing = standing_consensus(cursor, version, trace_id)
     if standing is not None and str(standing["event_id"]) != supersedes:
-        raise LabelRefusedError("somebody has settled this trace meanwhile; look again")
+        raise LabelRefusedError(
+            "somebody else has adjudicated this trace meanwhile: reload and read its labels again"
+        )
 
 
 def _known(
@@ -280,14 +284,14 @@ class AdjudicationStore(BatchStore):
     def withdraw_consensus(
         self, *, client_token: str, trace_id: str, adjudicator: str, reason: str | None = None
     ) -> None:
-        """Withdraw the consensus of a trace, once; the trace is open again."""
+        """Withdraw the final label of a trace, once; the trace is open again."""
         taxonomy = self._rules()
         with self._db.write() as cursor:
             if _known(cursor, client_token, "withdrawal", trace_id, adjudicator) is not None:
                 return
             standing = standing_consensus(cursor, taxonomy.version, trace_id)
             if standing is None:
-                raise LabelRefusedError(f"trace {trace_id!r:.80} has no consensus to withdraw")
+                raise LabelRefusedError(f"trace {trace_id!r:.80} has no final label to withdraw")
             event = {name: standing[name] for name in ("trace_id", "batch_id", "simulated")}
             event |= {"adjudicator": adjudicator, "rationale": bounded(reason)}
             _append(cursor, taxonomy.version, "withdrawal", client_token, event)

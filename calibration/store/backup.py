@@ -100,7 +100,7 @@ def read_manifest(backup: Path) -> dict[str, Any]:
         if found["format"] == 1 and isinstance(found["files"], dict):
             return dict(found)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{backup}: is no backup ({MANIFEST} is missing or damaged)") from error
+        raise StoreError(f"{backup}: is not a backup ({MANIFEST} is missing or damaged)") from error
     raise StoreError(f"{backup}: was written by a newer version; update asr-calibration")
 
 
@@ -142,7 +142,7 @@ def restore_backup(backup: Path, store: Path, *, replace: bool = False) -> Path 
     before = [path for path in _everything(store) if path.exists()]
     if before and not replace:
         raise InputError(
-            f"{before[0]}: is there already; --replace puts it aside and restores the backup"
+            f"{before[0]}: exists already; --replace moves it away and restores the backup"
         )
     _check_free(store)
     try:

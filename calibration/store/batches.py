@@ -331,7 +331,7 @@ class BatchStore(TraceStore):
         for trace in traces:
             # A reviewer's call may add traces of the reference set only.
             if trace.source != REFERENCE_SOURCE:
-                raise InputError(f"trace {trace.trace_id!r:.80} is none of the reference dataset")
+                raise InputError(f"trace {trace.trace_id!r:.80} is not in the reference dataset")
         if traces:
             self._unbound().ingest(traces)
 

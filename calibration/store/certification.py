@@ -82,7 +82,7 @@ def _exam(cursor: Cursor, reviewer_id: str, batch_id: str) -> Exam:
     for exam in _exams(cursor, reviewer_id):
         if exam.batch_id == batch_id:
             return exam
-    raise InputError(f"{batch_id!r:.80} is no examination of {reviewer_id!r:.80}")
+    raise InputError(f"{batch_id!r:.80} is not an examination of {reviewer_id!r:.80}")
 
 
 def _insert(

@@ -308,7 +308,7 @@ def connect(path: Path, *, read_only: bool = False) -> Cursor:
             holder = re.search(r"PID (\d+)", str(error))
             who = f" (process {holder[1]})" if holder else ""
             raise StoreLockedError(
-                f"{path}: another process{who} holds the store, probably the app; stop it first"
+                f"{path}: another process{who} has the store open, probably the app; stop it first"
             ) from error
         mend = _mend(path) if _is_damage(error) else ""
         raise StoreError(
@@ -377,7 +377,7 @@ def _check_token(token: str) -> None:
 
 def token_refused(token: str) -> LabelRefusedError:
     """Return the error for a token of another event."""
-    return LabelRefusedError(f"the token {token!r:.80} already stands for something else")
+    return LabelRefusedError(f"the token {token!r:.80} already belongs to another request")
 
 
 def insert_table(cursor: Cursor, name: str, table: pa.Table) -> None:

@@ -190,7 +190,7 @@ def _parts(store: Path, cursor: Cursor) -> Iterator[Finding]:
         f"traces cannot be trusted ({shown})"
         if bad
         else f"{len(used)} parts, each as it was written",
-        mend="import the files of these runs again: their text is written anew" if bad else "",
+        mend="import the files of these runs again: their text is written again" if bad else "",
     )
     orphans = [there[name] for name in sorted(there.keys() - used)]
     size = sum(part.stat().st_size for part in orphans)

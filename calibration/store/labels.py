@@ -331,7 +331,7 @@ class LabelStore(TraceStore):
         for item in draft.evidence:
             if not item.quote.strip() or not _stands(item, _texts(shown, item)):
                 raise LabelRefusedError(
-                    f"the quoted span does not stand in step {item.step_id!r}; quote it literally"
+                    f"the quote is not in step {item.step_id!r}; copy the words exactly"
                 )
         if needed and not any(_of_the_run(shown, item) for item in draft.evidence):
             raise LabelRefusedError(
@@ -346,8 +346,7 @@ class LabelStore(TraceStore):
         progress = self._db.held(StoreProgress).of(cursor, batch_id, self._rules().version)
         if trace_id in progress.own[reviewer_id].decided:
             raise LabelRefusedError(
-                f"trace {trace_id} already carries your label or skip; "
-                "undo it before labelling again"
+                f"trace {trace_id} already has your label or skip; undo it before labelling again"
             )
 
     def _take_back(self, cursor: Cursor, token: str, event: Mapping[str, Any], **more: Any) -> str:
@@ -564,9 +563,7 @@ class LabelStore(TraceStore):
                 [reviewer_id, *both(batch_id), trace_id, taxonomy.version],
             )
             if not found:
-                raise LabelRefusedError(
-                    f"trace {trace_id!r:.80} carries no label and no skip of yours"
-                )
+                raise LabelRefusedError(f"trace {trace_id!r:.80} has no label and no skip of yours")
             self._take_back(cursor, client_token, found[0], reason=bounded(reason))
 
     @open_to(REVIEWER, oneself="draft.reviewer_id")

@@ -275,7 +275,7 @@ class StoreProgress:
 SETTING = "certificate"
 ANY, PRIVATE = "any", "private"
 EXAM_SKIP = "an examination has no skips: answer what you can defend best"
-EXAM_ENDED = "the examination has ended; its labels stand"
+EXAM_ENDED = "the examination has ended; its labels are final"
 
 # A lease ends once its reviewer has labelled or skipped the trace.
 _UNDECIDED = (

@@ -209,7 +209,7 @@ def check_lead(cursor: Cursor, reviewer_id: str) -> None:
         "SELECT 1 FROM reviewer WHERE reviewer_id = ? AND role <> 'reviewer'", [reviewer_id]
     ).fetchone()
     if found is None:
-        raise InputError(f"{reviewer_id!r:.80} is no lead of this store")
+        raise InputError(f"{reviewer_id!r:.80} is not a lead of this store")
 
 
 class PeopleStore(StorePart):

@@ -126,7 +126,7 @@ def _email(text: str) -> str:
     email = text.strip().casefold()
     name, at, host = email.rpartition("@")
     if not (name and at and host) or len(email) > LONGEST_EMAIL or any(c.isspace() for c in email):
-        raise InputError(f"{text!r:.80} is no email address")
+        raise InputError(f"{text!r:.80} is not an email address")
     return email
 
 

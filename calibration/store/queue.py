@@ -393,7 +393,7 @@ def _import_item(cursor: Cursor, version: str, batch_id: str, draft: LabelDraft,
     if kind not in found:
         raise InputError(
             f"trace {draft.trace_id!r} has no consensus, and no label of {draft.reviewer_id!r} in "
-            f"batch {batch_id!r}: there is nothing to hold a check against"
+            f"batch {batch_id!r}: there is nothing to compare a check with"
         )
     _insert_item(
         cursor, batch_id, draft.reviewer_id, draft.trace_id, version, kind, slot, *found[kind],

@@ -95,7 +95,7 @@ def check_hash(hash: str) -> None:
     try:
         extract_parameters(hash)
     except InvalidHashError:
-        raise InputError("this is no Argon2 hash") from None
+        raise InputError("this is not an Argon2 hash") from None
 
 
 class Hashes:

@@ -122,7 +122,8 @@ def hand_over(
         if not is_attended(store) and not reply.exists():
             path.unlink(missing_ok=True)
             raise StoreLockedError(
-                f"{store}: another process holds the store, and it ended or was cut off before it "
+                f"{store}: another process has the store open, and it ended or was cut off "
+                "before it "
                 "answered. Run the command again: what was done already is not done twice"
             )
         if passed - told >= 1:
@@ -182,7 +183,7 @@ def _read_request(path: Path, store: StorePart) -> tuple[str, dict[str, Any], st
         given = {n: _convert.structure(value, types[n]) for n, value in arguments.items()}
         return call, given, header.get("origin", "inbox")
     except (pa.ArrowException, BaseValidationError, KeyError, TypeError, ValueError) as error:
-        raise StoreError(f"{path}: is no request of this version ({error!r:.200})") from error
+        raise StoreError(f"{path}: is not a request of this version ({error!r:.200})") from error
 
 
 def _written(path: Path) -> float:

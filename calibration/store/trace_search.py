@@ -185,7 +185,7 @@ def _terms(line: str) -> Iterator[tuple[str | None, str, int]]:
             value = re.sub(r"\\(.)", r"\1", value)
         if key is not None and key.lower() not in KEYS:
             raise InputError(
-                f"{key:.80}: at character {at + 1} is no key; keys are {', '.join(KEYS)}. "
+                f"{key:.80}: at character {at + 1} is not a key; keys are {', '.join(KEYS)}. "
                 "Put a word with a colon in double quotes"
             )
         if not value:

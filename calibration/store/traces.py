@@ -623,7 +623,7 @@ def _check_verdicts(rules: Taxonomy, new: Sequence[Verdict]) -> None:
             raise InputError(f"a judge must have a name of 1 to {MAX_NAME} characters")
         where = f"judge {verdict.judge_id!r} on trace {verdict.trace_id!r:.80}"
         if verdict.outcome not in known_outcomes:
-            raise InputError(f"{where}: outcome {verdict.outcome!r} is no class")
+            raise InputError(f"{where}: outcome {verdict.outcome!r} is not a class")
         if verdict.grade is not None and verdict.grade not in GRADES:
             raise InputError(
                 f"{where}: grade must be a whole number from 1 to 5, got {verdict.grade!r}"

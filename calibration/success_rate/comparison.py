@@ -93,7 +93,7 @@ def side_by_side(
     place = _union_places(ids, other_ids)
     both = np.intersect1d(place[0], place[1], return_indices=True)
     if (one.multiplicity[both[1]] != other.multiplicity[both[2]]).any():
-        raise ValueError("tasks of one name must stand for equally many tasks on both sides")
+        raise ValueError("tasks of one name must represent the same number of tasks on both sides")
     joined = _joined(one, other, *place)
     n_pairs = int(one.multiplicity[both[1]].sum())
     first, second = (int(side.multiplicity.sum()) - n_pairs for side in (one, other))
@@ -605,8 +605,8 @@ def _verdict(
         decisive, what = _gap(one, other), f"the two {level} intervals do not overlap"
     inner = f"{200 * asr.estimate.confidence_level - 100:g} %"
     words = (
-        f"better or worse: {what}; equivalent: the {inner} interval of the difference lies within "
-        f"{100 * margin:g} pp of 0; otherwise inconclusive"
+        f"better or worse: {what}; equivalent: the {inner} interval "
+        f"of the difference is within {100 * margin:g} pp of 0; otherwise inconclusive"
     )
     if decisive is not None and decisive[0] > 0:
         return "better", words

@@ -207,7 +207,7 @@ def cell_evidence(row: Row) -> tuple[Evidence, ...]:
 
 def none_of(name: str, value: object, known: Iterable[str]) -> FieldError:
     """Return the error of a field that must name one of the known values."""
-    return FieldError(f"field {name!r}: {value!r:.80} is none of {', '.join(known):.200}")
+    return FieldError(f"field {name!r}: {value!r:.80} is not one of {', '.join(known):.200}")
 
 
 @contextmanager

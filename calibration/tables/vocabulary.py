@@ -205,7 +205,7 @@ def _check_map(known: Vocabulary, verdicts: VerdictFile, said: Mapping[str, int]
             )
         if into not in (*known.classes, *NO_CLASS):
             raise InputError(
-                f"--map: {into!r:.80} is none of {', '.join((*known.classes, *NO_CLASS)):.200}"
+                f"--map: {into!r:.80} is not one of {', '.join((*known.classes, *NO_CLASS)):.200}"
             )
 
 
@@ -215,7 +215,7 @@ def _check_merge(known: Vocabulary) -> None:
         for name in names:
             if name not in known.classes:
                 raise InputError(
-                    f"--merge: {name!r:.80} is none of {', '.join(known.classes):.200}"
+                    f"--merge: {name!r:.80} is not one of {', '.join(known.classes):.200}"
                 )
             if name in seen:
                 raise InputError(f"--merge: {name!r:.80} is merged twice")

@@ -73,9 +73,7 @@ def _once(path: Path, items: Iterator[Item]) -> Iterator[Item]:
         if isinstance(item, SetAside):
             aside += 1
             if aside > MAX_SET_ASIDE:
-                what = (
-                    f"more than {MAX_SET_ASIDE:,} rows would be set aside, the last one because it"
-                )
+                what = f"more than {MAX_SET_ASIDE:,} rows would be skipped, the last one because it"
                 raise TraceFormatError(f"{path}: {what} {item.reason:.200}")
         yield item
     if empty:

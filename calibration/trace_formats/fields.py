@@ -295,7 +295,7 @@ def graded_to_five(
         number = int(grade)
     first = f"grade {shown(grade)}"
     if number is None:
-        first += " is no whole number from 1 to 5: no class follows from it"
+        first += " is not a whole number from 1 to 5: no class follows from it"
     return Verdict(
         judge_id=judge_id,
         trace_id=trace_id,

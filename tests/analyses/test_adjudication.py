@@ -216,7 +216,7 @@ def test_a_question_whose_rubric_is_unclear_three_times_becomes_a_proposal(world
     assert len(found.trace_ids) == 3
     assert found.text == (
         "Are all sub-goals satisfied and the spec met? answer no when ... "
-        "(3 of 3 were settled as Partial-correct.)"
+        "(3 of 3 were adjudicated as Partial-correct.)"
     )
 
 

@@ -131,7 +131,7 @@ def test_reviewers_count_by_their_mean_and_a_settled_trace_by_its_class(write: W
     assert (side.n_labels, side.n_shared, side.n_adjudicated, side.n_open) == (80, 40, 2, 18)
     assert result.calibration.confusion.table.tolist() == [[30.0, 0.0], [10.0, 0.0]]
     # Of what is settled so far reviewers would seem to agree.
-    status = "not_estimable: 18 disagreements are open: adjudicate them"
+    status = "not_estimable: 18 open disagreements: adjudicate them"
     assert {one.status for one in result.reviewers.values()} == {status}
     assert known(result.noise_ceiling).reviewer.status == status
     assert len(result.disagreements) == 19
@@ -267,7 +267,7 @@ def test_cost_is_held_to_the_ceiling_of_its_workflow(write: Write) -> None:
         "ceilings of workflows without a trace: z",
     )
     assert for_all.calibration.estimates["post_stratified"].net.value == pytest.approx(0.25)
-    assert "nothing is penalised" in without.notes[0]
+    assert "no cost penalty is taken off" in without.notes[0]
 
 
 def test_workflows_of_the_taxonomy_keep_its_ceilings(write: Write) -> None:
@@ -468,7 +468,7 @@ def test_another_period_is_a_warning(write: Write) -> None:
     ("of", "more", "lines", "says"),
     [
         ("labels", "", "t0,", "holds no labels"),
-        ("labels", "", "t0,maybe", "line 2, field 'outcome': 'maybe' is none of pass, fail"),
+        ("labels", "", "t0,maybe", "line 2, field 'outcome': 'maybe' is not one of pass, fail"),
         ("labels", ",weight", "t0,pass,1 t1,pass,", "line 3, field 'weight': is missing and"),
         ("labels", ",weight", "t0,pass,1 t0,pass,2", "line 3, field 'weight': is 2.0 and"),
         ("labels", ",cluster", "t0,pass,a t0,pass,b", "line 3, field 'cluster': is 'b'"),
@@ -476,7 +476,7 @@ def test_another_period_is_a_warning(write: Write) -> None:
         ("labels", ",adjudicated", "t0,pass,yes t0,fail,yes", "was adjudicated 'pass' in line 2"),
         ("verdicts", "", "", "holds no verdicts"),
         ("verdicts", "", "t0,pass t0,pass", "line 3, field 'trace_id': 't0' has a verdict in"),
-        ("verdicts", "", "t0,great", "line 2, field 'outcome': 'great' is none of pass, fail"),
+        ("verdicts", "", "t0,great", "line 2, field 'outcome': 'great' is not one of pass, fail"),
         ("verdicts", ",cost_usd", "t0,pass,-1", "line 2, field 'cost_usd': must be a number"),
     ],
 )
@@ -497,7 +497,7 @@ def test_labels_and_verdicts_that_are_none_are_refused(
         ({"classes": ["pass"]}, "two classes or more"),
         ({"classes": ["pass", "pass"]}, "each once"),
         ({"credit": {"pass": 1.0}}, "that of 'fail' is missing"),
-        ({"credit": TWO | {"x": 1.0}}, "'x' is none of pass, fail"),
+        ({"credit": TWO | {"x": 1.0}}, "'x' is not one of pass, fail"),
     ],
 )
 def test_classes_and_credit_must_fit(write: Write, options: dict[str, Any], says: str) -> None:

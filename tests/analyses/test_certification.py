@@ -98,7 +98,7 @@ def test_confusions_name_their_traces(anna: Examinee) -> None:
     assert shown.rationale == anna.by.dataset.labels[trace_id].rationale
     seen = anna.store.exposure_frame()
     assert list(seen[seen["what"] == "canonical"]["trace_id"]) == [trace_id]
-    with pytest.raises(NotAllowedError, match="no trace of this examination"):
+    with pytest.raises(NotAllowedError, match="not a trace of this examination"):
         examined_trace(anna.store, anna.by, ME, over(anna).exam.batch_id, "elsewhere")
 
 
@@ -118,7 +118,7 @@ def test_leniency_in_points_of_the_rate(anna: Examinee) -> None:
 
 def test_nobody_reports_on_what_is_no_examination_of_theirs(anna: Examinee) -> None:
     anna.store.add_reviewer("Ben")
-    with pytest.raises(NotAllowedError, match="no examination of yours"):
+    with pytest.raises(NotAllowedError, match="not an examination of yours"):
         exam_report(anna.store, anna.by, "ben", over(anna).exam.batch_id)
 
 

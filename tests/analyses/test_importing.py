@@ -225,7 +225,7 @@ def verdicts(world: World, path: Path, content: str, judge_id: str = "j") -> Any
 def test_files_with_a_slip_store_nothing(new_world: NewWorld, tmp_path: Path) -> None:
     world = new_world()
     for row, message in {
-        "r000,Cleo,done,,,": "line 3, field 'outcome': 'done' is none of",
+        "r000,Cleo,done,,,": "line 3, field 'outcome': 'done' is not one of",
         "r000,  ,complete,,,": "line 3: field 'reviewer' is missing",
         "r000,!!!,complete,,,": "line 3, field 'reviewer': must have 1 to 80 letters",
         f"r000,Ann,complete,{'x' * 4001},,": "line 3, field 'rationale': must have up to 4,000",

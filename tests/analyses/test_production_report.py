@@ -92,8 +92,8 @@ def test_what_a_week_or_a_window_is_compared_with(tmp_path: Path, mixed: str) ->
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"since": "soon"}, "--from: 'soon' is no day"),
-        ({"since": "2026-W60"}, "--from: '2026-W60' is no day"),
+        ({"since": "soon"}, "--from: 'soon' is not a day"),
+        ({"since": "2026-W60"}, "--from: '2026-W60' is not a day"),
         ({"since": "2026-10-02", "until": "2026-10-01"}, "is not before"),
         ({"since": "2026-10-02", "compare_to": "previous"}, "needs --to with --from"),
         ({"seed": -1}, "seed must be 0 or more"),

@@ -91,7 +91,7 @@ def test_numbers_are_classes_in_order_of_value(tmp_path: Path) -> None:
     ("text", "options", "says"),
     [
         (LONG + "a,ann,y\n", {}, "line 9: item 'a' has a second rating of 'ann'"),
-        (WIDE, {"classes": ["x"]}, "line 3: 'y' is none of the classes x"),
+        (WIDE, {"classes": ["x"]}, "line 3: 'y' is not one of the classes x"),
         (WIDE, {"classes": ["x", "x", "y"]}, "each once"),
         (WIDE, {"layout": "long"}, "needs the columns item, rater, label"),
         ("item,a\n", {}, "holds no ratings"),

@@ -130,7 +130,7 @@ def test_a_check_is_held_against_the_own_label_or_consensus(made: tuple[Store, s
     with pytest.raises(InputError, match="no reviewer 'nobody'"):
         check(store, new, OLD[0], "complete", "nobody")
     store.ingest([make_trace("r999")])
-    with pytest.raises(InputError, match="nothing to hold a check against"):
+    with pytest.raises(InputError, match="nothing to compare a check with"):
         check(store, new, "r999", "complete")
     # What was not blind does not count.
     store.record_exposure("ann", [OLD[2]], "labels")

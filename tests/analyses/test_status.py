@@ -107,7 +107,7 @@ def test_disagreements_and_flags_come_first_and_are_counted_as_on_their_page(wor
     assert "verdicts" in kinds(found)
     settle, flags = found.next[:2]
     assert (settle.what, settle.page, settle.batch_id) == (
-        "Settle 2 disagreements", "adjudicate", world.batch_id,
+        "Adjudicate 2 disagreements", "adjudicate", world.batch_id,
     )  # fmt: skip
     assert settle.why.endswith("Until then the rate is provisional.")
     # The disputed one that is flagged too is decided once.
@@ -152,7 +152,7 @@ def test_labels_that_are_missing_and_people_away(world: World) -> None:
         cursor.execute("UPDATE lease SET expires_at = expires_at - INTERVAL 8 MINUTE")
     away = one(store_status(store).next, "away")
     assert (away.what, away.reviewer_id, away.n) == (
-        "Free 3 traces that Bob has claimed", "bob", 3
+        "Release 3 traces that Bob has claimed", "bob", 3
     )  # fmt: skip
     assert away.why == "In progress in production-001 and without an answer for 8 min."
     # Nobody is told to free their own.
@@ -203,7 +203,7 @@ def test_a_certificate_that_ended_or_is_missing_is_asked_for(world: World) -> No
             [version, now - timedelta(days=90), now - timedelta(days=1)],
         )
     ended = one(store_status(store).next, "certificate")
-    assert ended.why.endswith(f"theirs ended on {now - timedelta(days=1):%d %b %Y}.")
+    assert ended.why.endswith(f"theirs expired on {now - timedelta(days=1):%d %b %Y}.")
     with store._db.write() as cursor:
         cursor.execute("UPDATE certificate SET expires_at = ?", [now + timedelta(days=1)])
     assert "certificate" not in kinds(store_status(store))

@@ -236,7 +236,7 @@ def test_rarer_tags_and_further_agents_are_left_out_and_counted(
     assert [tag.name for tag in found.by_tag] == ["often"]
     assert found.tags_left_out == 1
     assert [of.agent for of in found.passes] == ["m0 1"]
-    assert "1 further agents with repeated trials are left out." in found.notes
+    assert "Left out: 1 further agent with repeated trials." in found.notes
 
 
 def test_two_intervals_that_differ_by_a_fifth_are_a_warning(two_weeks: World) -> None:

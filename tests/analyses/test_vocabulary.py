@@ -70,7 +70,7 @@ def test_the_rest_is_no_verdict() -> None:
         ("rest", "error", "no_verdict", JUDGE.count(HALLUCINATED)),
     ]
     with pytest.raises(
-        InputError, match=r"line \d+, field 'outcome': '\?' is none of complete.*--map"
+        InputError, match=r"line \d+, field 'outcome': '\?' is not one of complete.*--map"
     ):
         found(HUMAN, strange, classes=OUTCOMES, vocabulary=Vocabulary(mapped=OTHER))
 
@@ -125,9 +125,9 @@ def test_credit_of_a_merged_class_is_given_unless_its_parts_agree() -> None:
     ("vocabulary", "says"),
     [
         ({"mapped": {"x": COMPLETE}}, "--map: no verdict 'x' in the frame, only"),
-        ({"mapped": {"other": "good"}}, "--map: 'good' is none of complete"),
+        ({"mapped": {"other": "good"}}, "--map: 'good' is not one of complete"),
         ({"mapped": {COMPLETE: ABANDONED}}, "--map: 'complete' is a class"),
-        ({"merged": {"bad": [ABANDONED, "x"]}}, "--merge: 'x' is none of complete"),
+        ({"merged": {"bad": [ABANDONED, "x"]}}, "--merge: 'x' is not one of complete"),
         ({"merged": {"bad": [ABANDONED]}}, "must be made of two classes or more"),
         ({"merged": {"bad": [ABANDONED, ABANDONED]}}, "'abandoned' is merged twice"),
         ({"merged": {COMPLETE: [ABANDONED, HALLUCINATED]}}, "'complete' has a meaning already"),

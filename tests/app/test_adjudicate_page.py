@@ -111,7 +111,7 @@ def test_the_head_tells_of_no_one_trace(
     world(differ)
     app = open_app("adjudicate", reviewer="lea")
     # Of eight labels 4, 1 and 3 are of a class: alpha is 1 - .5 / (38/56).
-    assert "2 open disagreements · 0 settled · alpha 0.263 [-0.861, 0.951], n = 4" in said(app)
+    assert "2 open disagreements · 0 adjudicated · alpha 0.263 [-0.861, 0.951], n = 4" in said(app)
     assert "0.263 [-0.861, 0.951] (95% delete-one jackknife, Fisher z, n=4)" in said(app)
     assert not app.dataframe
     for secret in ("Ann", "Ben", "all_subgoals", "abandoned"):
@@ -130,10 +130,10 @@ def test_without_a_disagreement_the_page_says_so(world: NewStore, open_app: Open
 
 def test_a_consensus_can_be_withdrawn(world: NewStore, open_app: OpenApp) -> None:
     world(settle_first)
-    app = open_app("adjudicate", reviewer="lea", view="Settled")
+    app = open_app("adjudicate", reviewer="lea", view="Adjudicated")
     app.session_state["adjudicate_done"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
     app.run()
-    assert "Labels settled: Ann: complete, Ben: partial_plus" in texts(app)
+    assert "Labels at the decision: Ann: complete, Ben: partial_plus" in texts(app)
     press(app, "adjudicate_withdraw")
     assert "Nothing has been adjudicated in this batch yet." in texts(app)
 
@@ -240,7 +240,7 @@ def test_only_the_last_step_is_taken_back(bench: BenchDesk) -> None:
     bench.send(kind="label", trace_id=second, answers={"output": "no"})
     # The answers to the second are shown by now: its blind decision stands.
     bench.data()
-    assert "settle the trace" in bench.send(kind="undo", undoes=first)
+    assert "finish the trace" in bench.send(kind="undo", undoes=first)
     bench.send(**settled(bench.data()["settle"]))
     assert "no such adjudication" in bench.send(kind="undo", undoes=first)
     assert bench.send(kind="undo", undoes=second) == ""

@@ -186,7 +186,7 @@ def test_without_a_disagreement(
     app = opened(open_app("agreement"), "agreement_listing", "agreement_sure")
     said = texts(app)
     assert "No disagreement yet: every trace with two labels has the same class twice." in said
-    assert "No trace on which reviewers differ. A click on any number" in said
+    assert "No trace on which reviewers differ. Click a number" in said
     assert ("no disagreement seen" if len(classes) > 1 else "Not known yet") in said
     assert "1. " in said
     click(opened(app, "agreement_who"), "two_way_0_1", 0, "Completed")

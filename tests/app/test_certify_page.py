@@ -93,10 +93,10 @@ def test_passed_on_a_public_form_and_ended_later(anna: Examinee, open_app: OpenA
     assert "Leniency" in shown
     anna.later(days=91)
     app = open_app("certify", reviewer=ME)
-    assert title(app) == "Your certificate has ended"
+    assert title(app) == "Your certificate has expired"
     assert "certificate_exam" in keys(app)
     row = of_anna(open_app("certify", reviewer="lea"))
-    assert (row["certificate"], row["next"]) == ("ended 01 Apr 2026", "an examination")
+    assert (row["certificate"], row["next"]) == ("expired 01 Apr 2026", "an examination")
 
 
 def test_failed_says_what_next_and_why_on_request(anna: Examinee, open_app: OpenApp) -> None:

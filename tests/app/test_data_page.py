@@ -88,7 +88,7 @@ def test_a_search_line_finds_traces_and_is_saved_for_later(filled: Path, open_ap
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("colour:red", "colour: at character 1 is no key; keys are workflow, task, status"),
+        ("colour:red", "colour: at character 1 is not a key; keys are workflow, task, status"),
         ('tool:pay "half', '"half at character 10: a quotation mark without its partner'),
         ("class:perfect", "class:perfect at character 1: it is one of complete"),
         ("error:maybe", "error:maybe at character 1: write error:yes or error:no"),
@@ -281,7 +281,7 @@ def test_an_import_is_over_when_its_page_is_left(filled: Path, open_app: OpenApp
     go_to(app, "start")
     go_to(app, "data")
     assert "Imported" not in figures(app)
-    assert "Nothing is stored before you have seen what the files hold." in texts(app)
+    assert "Nothing is stored before you have seen the contents of the files." in texts(app)
 
 
 def test_a_path_on_the_server_fills_an_empty_store(

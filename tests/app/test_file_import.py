@@ -36,7 +36,7 @@ def test_a_judge_is_imported_where_there_is_none(world: NewStore, open_app: Open
     app.text_input(key="verdict_judge").set_value("judge-1")
     hand_in(app, "verdict", verdicts)
     said = texts(app)
-    assert "12 verdicts imported; 1 for traces that are not here (r999)." in said
+    assert "12 verdicts imported; 1 for traces that are not in the store (r999)." in said
     assert "For the rate:" in said
     assert "No judge has given a verdict" not in said
     held = session.open_store(session.store_path()).verdict_frame("judge-1")

@@ -128,7 +128,7 @@ def test_the_plain_view_says_what_the_store_refused(
 def test_a_fabrication_needs_a_quote_that_stands_in_the_trace(plain: AppTest) -> None:
     press(plain, "answer_yes")
     press(plain, "answer_yes")
-    assert "exactly as a step has them" in texts(plain)
+    assert "exactly as they are in a step" in texts(plain)
     plain.text_input(key="plain_quote_t-000").input("arrives on Tuesday").run()
     press(plain, "answer_yes")
     assert "customer 1 " in texts(plain)

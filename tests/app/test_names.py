@@ -85,7 +85,7 @@ def test_no_page_renders_markdown_in_a_name(
     )  # fmt: skip
     store.queue("rea", batch.batch_id, limit=1)
     overview = open_app("overview", reviewer="adam")
-    assert r"Free what \*\*rea\*\*" in buttons(overview)
+    assert r"Release the traces of \*\*rea\*\*" in buttons(overview)
     assert rendered(overview) == []
 
     # What the page says after an act names the person too.

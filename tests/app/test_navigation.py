@@ -88,7 +88,7 @@ def test_without_labels_the_page_says_so(team: Path, open_app: OpenApp) -> None:
 def test_nobody_is_shown_anything_before_they_sign_in(
     team: Path, open_app: OpenApp, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "Make the first admin" in texts(open_app())
+    assert "Create the first admin" in texts(open_app())
     signed_in("Ada")
     monkeypatch.setattr(session, "_token", lambda: "no such token")
     for app in (open_app(), open_app(reviewer="lea")):

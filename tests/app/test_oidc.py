@@ -289,7 +289,7 @@ def test_a_forged_or_stale_callback_opens_nothing(
     ):
         answer = ask("GET", sent, cookie=browser, origin=None)
         assert answer.status == 403, sent
-        assert "This sign-in was not begun in this browser" in answer.body
+        assert "This sign-in was started in another browser" in answer.body
         assert "asr_session" not in answer.headers["set-cookie"]
     monkeypatch.setattr(oidc, "GOOD_FOR_S", -1)
     assert ask("GET", path, cookie=cookie, origin=None).status == 403

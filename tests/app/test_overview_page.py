@@ -81,7 +81,7 @@ def test_a_button_that_the_store_refuses_says_so(
     monkeypatch.setattr(Store, "release_leases", full)
     press(app, "hand_over_anna")
     assert "asr.duckdb: the disk is full" in texts(app)
-    assert "The traces that Anna had claimed are free for others." not in texts(app)
+    assert "The traces that Anna had claimed are released to the others." not in texts(app)
     data = open_app("data", reviewer=LEAD)
     data.text_input(key="data_save_as").input("mine").run()
     press(data, "data_save")
@@ -103,7 +103,7 @@ def test_a_lead_sees_it_first_and_hands_over_from_the_absent(team: Path, open_ap
         assert "evil.test" not in element.value
     press(app, "hand_over_anna")
     assert "In progress: none" in folds(app)
-    assert "The traces that Anna had claimed are free for others." in texts(app)
+    assert "The traces that Anna had claimed are released to the others." in texts(app)
     assert [frame.value["reason"].tolist() for frame in app.dataframe[:2]] == [
         ["look ![here](http://evil.test/c.png)"], ["cannot read ![it](http://evil.test/b.png)"],
     ]  # fmt: skip
@@ -117,10 +117,10 @@ def test_the_list_itself_frees_what_somebody_away_has_claimed(
         cursor.execute("UPDATE lease SET expires_at = expires_at - INTERVAL 9 MINUTE")
     app = open_app(reviewer=LEAD)
     (button,) = [b for b in app.button if (b.key or "").startswith(NEXT)]
-    assert button.label == "Free 2 traces that Anna has claimed"
+    assert button.label == "Release 2 traces that Anna has claimed"
     button.click().run()
     assert "In progress: none" in folds(app)
-    assert "Free 2 traces that Anna has claimed" not in links(app)
+    assert "Release 2 traces that Anna has claimed" not in links(app)
 
 
 def test_nobody_but_a_lead_can_hand_over(team: Path, open_app: OpenApp) -> None:

@@ -47,7 +47,7 @@ def test_people_are_added_and_a_bad_name_is_refused(people: AppTest, store: Stor
 
 def test_a_passphrase_is_made_up_and_stays_until_it_is_noted(people: AppTest, store: Store) -> None:
     press(choose(people, "rea"), "people_generate_rea")
-    assert "The passphrase of Rea, which nobody can look up later." in texts(people)
+    assert "The passphrase of Rea, shown only once." in texts(people)
     made = people.code[0].value.rpartition("Passphrase: ")[2]
     assert store.verify_sign_in("Rea", made, "127.0.0.1")
     choose(people, "ada")
@@ -97,7 +97,7 @@ def test_an_admin_is_told_before_they_give_up_their_own_role(people: AppTest, st
     assert "This is your own role: this page closes for you" in texts(people)
     press(people, "people_role_now_ada")
     assert [r.role for r in store.reviewers() if r.reviewer_id == "ada"] == ["lead"]
-    assert "Change somebody" not in [h.value for h in people.subheader]
+    assert "Change a person" not in [h.value for h in people.subheader]
 
 
 def test_the_longest_name_is_taken_and_a_longer_one_refused(people: AppTest, store: Store) -> None:
@@ -129,7 +129,7 @@ def test_people_are_linked_to_the_identity_provider_where_they_sign_in_by_it(
     assert "People sign in with their identity provider." in texts(people)
     assert not [b for b in people.button if str(b.key).startswith("people_generate")]
     for typed, said in (
-        ("rea", "'rea' is no email address"),
+        ("rea", "'rea' is not an email address"),
         ("ada@example.org", "is linked to 'ada'"),
         ("rea@example.org ", "Rea signs in as rea@example.org from now on."),
     ):

@@ -54,7 +54,7 @@ def test_a_lead_sees_how_each_one_agrees_and_what_certificate_they_have(
     assert table["beside"]["Cy"] == "not estimable"
     assert "Cy: not estimable: this rater shared no item with another" in texts(app)
     assert table["certificate"].to_dict() == {
-        "Ann": "until 25 Jun 2026", "Ben": "ended 01 Apr 2026; being examined",
+        "Ann": "until 25 Jun 2026", "Ben": "expired 01 Apr 2026; being examined",
         "Cy": "being examined",
     }  # fmt: skip
     assert table["gold"]["Cy"] == "no check yet"

@@ -217,7 +217,7 @@ def test_a_wrong_passphrase_gives_no_cookie_and_the_same_words_for_nobody(team: 
     for body, name in ((before.body, "name"), (wrong.body, "passphrase")):
         (focused,) = re.findall(r'<input id="(\w+)"[^>]* autofocus', body)
         assert focused == name
-        assert "An admin makes a new one on the People page." in body
+        assert "An admin generates a new one on the People page." in body
     hostile = sign(name='"><script>alert(1)</script>').body
     assert "<script" not in hostile
     assert "&lt;script&gt;" in hostile
@@ -268,7 +268,7 @@ def test_the_form_can_be_filled_in_by_browsers_and_readers(team: Store) -> None:
 
 def test_ones_own_passphrase_is_changed(team: Store) -> None:
     token = sign().cookie
-    assert "Ada, wherever you have signed in" in ask("GET", "/passphrase", cookie=token).body
+    assert "Ada, after the change" in ask("GET", "/passphrase", cookie=token).body
     form = {"passphrase": GOOD, "new": OTHER, "again": OTHER}
     assert "not the same" in ask("POST", "/passphrase", form | {"again": "x"}, cookie=token).body
     short = ask("POST", "/passphrase", form | {"new": "x", "again": "x"}, cookie=token)
@@ -289,7 +289,7 @@ FIRST = {"form": "first", "name": "Ada", "new": GOOD, "again": GOOD, "token": fo
 
 
 def test_the_first_visitor_of_this_machine_becomes_the_admin_and_no_second(served: Store) -> None:
-    assert "Make the first admin" in ask("GET", "/sign-in").body
+    assert "Create the first admin" in ask("GET", "/sign-in").body
     again = ask("POST", "/sign-in", FIRST | {"again": OTHER}).body
     assert "not the same" in again
     assert forms._token in again  # shown once, it need not be looked up again
@@ -312,7 +312,7 @@ def test_the_first_admin_has_read_what_the_server_printed(
     for token in ("", "x", f"{forms._token}x", forms._token[:-1], "\N{SNOWMAN}"):
         answer = ask("POST", "/sign-in", FIRST | {"token": token})
         assert (token, answer.status, "set-cookie" in answer.headers) == (token, 403, False)
-        assert "not the token that the server printed" in answer.body
+        assert "Wrong token: copy the one that the server printed" in answer.body
         assert forms._token not in answer.body
     assert "set-cookie" not in ask("POST", "/sign-in", {**FIRST, "token": ""}).headers
     assert served.reviewers() == []

@@ -106,7 +106,7 @@ def test_whoever_is_added_has_a_passphrase_that_is_shown_until_it_is_noted(
         handed[name] = passphrase
         assert admin.verify_sign_in(name, passphrase, "127.0.0.1")
     assert list(handed) == ["Mara Lind", "Jon *Ek*"]
-    assert "The passphrase of Mara Lind and Jon *Ek*, which nobody can look up" in texts(app)
+    assert "The passphrase of Mara Lind and Jon *Ek*, shown only once" in texts(app)
     # Who is there already keeps the passphrase they have.
     app.text_input(key="people_name").input("mara lind")
     press(app, "people_add_now")

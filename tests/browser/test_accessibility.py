@@ -84,7 +84,7 @@ def test_no_page_has_a_serious_violation(
         page.get_by_text("Import files").click()
         page.locator("input[type=file]").set_input_files(runs(tmp_path / "runs.jsonl"))
         page.get_by_role("button", name="Read the files").click()
-        page.get_by_text("What the files hold").wait_for()
+        page.get_by_text("Contents of the files").wait_for()
         page.get_by_label("Ceiling, USD per unit").fill("0.5")
         page.get_by_label("Ceiling, USD per unit").press("Enter")
         expect(page.get_by_role("button", name="Import 3 traces")).to_be_enabled()

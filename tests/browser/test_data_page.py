@@ -67,7 +67,7 @@ def test_files_become_a_batch(server: Server, page: Page, tmp_path: Path) -> Non
     page.goto(f"{server.url}/data?reviewer=lea")
     page.locator("input[type=file]").set_input_files(runs(tmp_path / "marker-file.jsonl"))
     page.get_by_role("button", name="Read the files").click()
-    expect(page.get_by_text("What the files hold")).to_be_visible(timeout=SLOW_MS)
+    expect(page.get_by_text("Contents of the files")).to_be_visible(timeout=SLOW_MS)
     with page.expect_download() as aside:
         page.get_by_role("button", name="Download the skipped rows").click()
     name, line, reason = cells(aside.value)[1]
@@ -90,7 +90,7 @@ def test_files_become_a_batch(server: Server, page: Page, tmp_path: Path) -> Non
     row = dict(zip(head, values, strict=True))
     assert row["trace_id"] == "r1"
     assert row["task"].startswith("'=1+1")
-    page.get_by_role("button", name="Make the batch").dblclick()
+    page.get_by_role("button", name="Create the batch").dblclick()
     expect(page.get_by_text("production-001: 1 traces, ready on the Label page.")).to_be_visible(
         timeout=SLOW_MS
     )

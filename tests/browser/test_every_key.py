@@ -90,7 +90,9 @@ def evidence(desk: Desk) -> None:
     desk.press("e")
     expect(page.locator("#quote")).to_be_focused()
     page.keyboard.type("words that stand nowhere")
-    expect(page.locator(".found")).to_have_text("Not found literally in a step or in the response.")
+    expect(page.locator(".found")).to_have_text(
+        "Not found: copy the words exactly from a step or from the final response."
+    )
     page.keyboard.press("Enter")
     assert desk.get("state") == "evidence"
     page.keyboard.press("ControlOrMeta+a")

@@ -63,7 +63,7 @@ def test_only_its_own_pages_act_for_the_person_signed_in(
     server.start()
     make_first_admin(page, server)
     assert page.evaluate(SOCKET, server.url) == "open"
-    assert "not sent by a page of this server" not in page.evaluate(UPLOAD, server.url)
+    assert "did not come from a page of this server" not in page.evaluate(UPLOAD, server.url)
     for host in ("127.0.0.1", "localhost"):
         page.goto(f"http://{host}:{foreign}/")
         assert page.evaluate(SOCKET, server.url) == "refused"

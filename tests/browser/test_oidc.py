@@ -111,7 +111,7 @@ def test_a_forged_callback_opens_nothing(
 ) -> None:
     provider.person = dict(LEA)
     page.goto(f"{served.url}/oauth2callback?code=made-up&state=made-up")
-    expect(page.get_by_role("alert")).to_contain_text("was not begun in this browser")
+    expect(page.get_by_role("alert")).to_contain_text("was started in another browser")
     page.goto(f"{served.url}/sign-in")
     page.get_by_role("button").click()
     back = page.get_by_role("link", name="Continue").get_attribute("href")
@@ -119,6 +119,6 @@ def test_a_forged_callback_opens_nothing(
     page.goto(re.sub("code=[^&]+", "code=made-up", back))
     expect(page.get_by_role("alert")).to_contain_text("could not be verified")
     page.goto(back)
-    expect(page.get_by_role("alert")).to_contain_text("was not begun in this browser")
+    expect(page.get_by_role("alert")).to_contain_text("was started in another browser")
     page.goto(f"{served.url}/label")
     expect(page).to_have_url(re.compile("/sign-in"))

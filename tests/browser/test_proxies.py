@@ -84,7 +84,7 @@ def test_with_proxy_pass_alone_an_open_store_lets_nobody_in(
             for path in ("/", "/label", "/_stcore/host-config"):
                 answer = ask(port, "GET", path, Host=host, Origin=origin)
                 assert (path, answer.status) == (path, 403)
-                assert "only this machine is let in" in answer.text
+                assert "only this machine has access" in answer.text
             assert (
                 ask(port, "GET", "/_stcore/stream", Host=host, Origin=origin, **UPGRADE).status
                 != 101
@@ -160,6 +160,6 @@ def test_as_documented_people_sign_in_and_each_visitor_waits_alone(
         assert (sent, answer.status) == (sent, status)
         assert sign(GOOD, "127.0.0.9", sent).status == (303 if status == 101 else 403)
         put = ask(port, "PUT", "/_stcore/upload_file/a/b", "x", scheme="https", Origin=sent, **held)
-        assert ("not sent by a page of this server" in put.text) is (status == 403)
+        assert ("did not come from a page of this server" in put.text) is (status == 403)
     lines = server.store.with_suffix(".log").read_text().splitlines()
     assert any("signed in" in line and "from=127.0.0.8" in line for line in lines)

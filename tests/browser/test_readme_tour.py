@@ -87,13 +87,17 @@ def label(step: str, desk: Practice) -> None:
 
 def home(step: str, page: Page) -> None:
     says(
-        step, "settle two disagreements", "flagged trace", "labels drift", "label four more traces"
+        step,
+        "adjudicate two disagreements",
+        "flagged trace",
+        "labels drift",
+        "label four more traces",
     )
     page.get_by_role("button", name="Someone else").click()
     page.get_by_role("button", name=LEAD).click()
     page.get_by_role("heading", name="Do next").wait_for(timeout=SLOW_MS)
     shown(page, "The agent success rate is 5")
-    for link in ("Settle 2 disagreements", "Look at", "Examine Cleo", "Label 4 more traces"):
+    for link in ("Adjudicate 2 disagreements", "Look at", "Examine Cleo", "Label 4 more traces"):
         expect(page.get_by_role("link", name=link).first).to_be_visible()
 
 

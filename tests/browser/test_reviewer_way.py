@@ -36,7 +36,7 @@ class Way(Practice):
             self.wait_painted("")
 
     def may_not_start(self) -> None:
-        self.says("You cannot start yet. What comes first is above.")
+        self.says("You cannot start yet: see above what comes first.")
         # It would stand above that line.
         expect(self.page.get_by_role("button", name="Start the examination")).to_have_count(0)
 

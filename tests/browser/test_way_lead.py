@@ -38,7 +38,7 @@ def go(page: Page, name: str, waits_for: str) -> None:
 
 def test_home_then_settle_then_report(demo: Server, page: Page) -> None:
     settle(page)
-    page.get_by_role("link", name="Settle 2 disagreements").click()
+    page.get_by_role("link", name="Adjudicate 2 disagreements").click()
     bench = Bench(page, demo.url)
     trace = bench.wait_painted("")
     settled = 0
@@ -59,7 +59,7 @@ def test_home_then_settle_then_report(demo: Server, page: Page) -> None:
 
     go(page, "Home", "Do next")
     expect(page.get_by_role("link", name="Label 4 more traces")).to_be_visible()
-    for done in ("Settle", "Look at"):
+    for done in ("disagreement", "Look at"):
         expect(page.get_by_role("link", name=done)).to_have_count(0)
 
     go(page, "ASR", "Of runs like these")

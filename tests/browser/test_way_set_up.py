@@ -31,7 +31,7 @@ def import_in_set_up(page: Page, path: Path) -> None:
     expect(page.get_by_role("heading", name="1. Import traces")).to_be_visible()
     page.locator("input[type=file]").set_input_files(path)
     page.get_by_role("button", name="Read the files").click()
-    expect(page.get_by_text("What the files hold")).to_be_visible()
+    expect(page.get_by_text("Contents of the files")).to_be_visible()
     page.get_by_role("button", name=f"Import {N} traces").click()
     expect(page.get_by_role("heading", name="Imported", exact=True)).to_be_visible()
     expect(page.get_by_role("heading", name=f"✓ 1. Import traces: {N} traces")).to_be_visible()
@@ -61,7 +61,7 @@ def test_from_an_empty_store_to_two_people_who_label(
     import_in_set_up(page, runs(tmp_path))
     go_on(page, "add people")
     phrases = {name: add(page, name, "reviewer") for name in ("Mara Lind", "Jon Ek")}
-    page.get_by_role("button", name="Noted, hide it").click()
+    page.get_by_role("button", name="Hide passphrase").click()
     expect(page.get_by_text("Passphrase:")).to_have_count(0)
     # A reload keeps the place.
     page.reload()

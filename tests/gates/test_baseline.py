@@ -142,10 +142,10 @@ def test_more_tasks_than_are_told_apart_by_name(run: Run, monkeypatch: pytest.Mo
     [
         ("", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
-        ("[]", "is no baseline"),
+        ("[]", "is not a baseline"),
         ('{"exit_code": 0}', "is what --json printed, which holds no runs"),
         ('{"for_comparison": {"format": "asr-gate-baseline/1"}}', "'partial_plus_passes' is"),
-        ('{"for_comparison": {"format": "asr-gate-baseline/0"}}', "is no baseline"),
+        ('{"for_comparison": {"format": "asr-gate-baseline/0"}}', "is not a baseline"),
         ('{"a": NaN}', "is not JSON"),
     ],
 )

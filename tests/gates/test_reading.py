@@ -24,7 +24,7 @@ def test_what_was_not_recorded_is_skipped_and_blocks_until_that_is_allowed(run: 
         assert gates[name]["why"]
     assert gates["pass_at_1[edge]"]["why"] == "no column 'tier': all tasks are core"
     shown = run(*words, gates="allow_skipped = true").stdout
-    assert shown.startswith("GATES PASSED: 1 of 7 that must; 6 had no result, as allow_skipped")
+    assert shown.startswith("GATES PASSED: 1 of 7 must gates; 6 had no result, as allow_skipped")
 
 
 def test_labels_that_were_chosen_are_no_review(run: Run) -> None:
@@ -38,7 +38,7 @@ def test_labels_that_were_chosen_are_no_review(run: Run) -> None:
     error = run("runs.csv", "--labels", others, code=2).stderr
     assert "no labelled trace is among the runs" in error
     error = run("runs.csv", "--labels", labels_of(found, outcome="good"), code=2).stderr
-    assert "is none of complete" in error
+    assert "is not one of complete" in error
 
 
 def test_labels_that_repeat_a_row_are_set_aside_with_their_lines(run: Run) -> None:
@@ -79,7 +79,7 @@ def test_a_column_that_is_not_gated_is_named(run: Run, change: dict[str, Any], m
 def test_a_file_of_which_too_much_does_not_count_is_refused(run: Run) -> None:
     found = [row | ({"outcome": ""} if n % 10 == 0 else {}) for n, row in enumerate(rows())]
     error = run(csv_of(found), code=2).stderr
-    assert "20 of 200 rows were set aside (20: outcome is missing; the first: runs" in error
+    assert "20 of 200 rows were skipped (20: outcome is missing; the first: runs" in error
     assert "max_set_aside in the gate file allows 5 %" in error
     run("runs.csv", code=1, gates="max_set_aside = 0.1")
     run(csv_of(rows() * 2), code=1, gates="")

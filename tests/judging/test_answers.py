@@ -156,7 +156,7 @@ FORM_ERRORS: dict[str, tuple[Mapping[str, Any] | str, str]] = {
     "third answer": (json.dumps(complete(ASKED, fabrication=node("so"))), "$.fabrication.answer:"),
     "root is null": (json.dumps(complete(ASKED, output=None)), "$.output: None is not of type"),
     "key twice": (GOOD[:-1] + ', "tail": "x"}', "the key 'tail' occurs twice"),
-    "not a number": (GOOD.replace('"n": 1', '"n": NaN'), "NaN is no number"),
+    "not a number": (GOOD.replace('"n": 1', '"n": NaN'), "NaN is not a number"),
     "list": (f"[{GOOD[:-1]}", "it is no valid JSON"),
     "deep": ('{"a":' * 3_000, "it is no valid JSON"),
     "braces": ("{" * 50_000, "it is no valid JSON"),

@@ -220,7 +220,7 @@ def test_labels_that_no_fit_can_use_are_refused() -> None:
         fit_baseline([], TREE)
     with pytest.raises(InputError, match="two practice labels"):
         fit_baseline([one, one], TREE)
-    with pytest.raises(InputError, match="'good' is no class"):
+    with pytest.raises(InputError, match="'good' is not a class"):
         fit_baseline([replace(one, outcome="good")], TREE)
 
 

@@ -54,13 +54,13 @@ answers stop short           | answers   | label     | answers/all_subgoals | al
 answers go on | answers | label | answers/material_error = "no" | material_error
 nearest wrong is right       | answers   | label     | nearest_wrong = "complete" | nearest wrong
 a quote of nothing | quotes | label | evidence/0/quote = "no such words" | no such words
-a quote in other letters     | quotes    | label     | evidence/0/quote ~ | does not stand
+a quote in other letters     | quotes    | label     | evidence/0/quote ~ | is not in
 a quote in no step           | quotes    | label     | evidence/0/step_id = "s99" | 's99'
 one sentence                 | rationale | label     | rationale = "All is right." | 1 sentences
 seven sentences | rationale | label | rationale = "A. B. C. D. E. F. G." | 7 sentences
 a slower run                 | latency   | trace     | latency_s += 0.2 | latency_s
 a web address | domains | trace | prompt += " https://shop.acme.com/x" | acme.com
-a key outside its quote      | fabrication | invention | key = "Zzyzx" | 'Zzyzx' is no part
+a key outside its quote      | fabrication | invention | key = "Zzyzx" | 'Zzyzx' is not part
 absent from no step          | fabrication | invention | absent_from += ["s99"] | names 's99'
 no tool                      | steps     | tool step | tool = null | lacks
 no result                    | steps     | tool step | result = null & content = "none" | lacks

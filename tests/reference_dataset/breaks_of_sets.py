@@ -26,8 +26,8 @@ def reordered(file: str, order: tuple[int, ...], says: str, *also: str) -> Break
 
 
 BREAKS |= {
-    "traces out of order": reordered("research.jsonl", (5, 4), "stands after"),
-    "labels out of order": reordered(LABELS, (5, 4), "stands after"),
+    "traces out of order": reordered("research.jsonl", (5, 4), "is listed after"),
+    "labels out of order": reordered(LABELS, (5, 4), "is listed after"),
     "a trace twice": reordered("research.jsonl", (4, 4, 5), "occurs twice", "family"),
     "a label twice": reordered(LABELS, (4, 4, 5), "occurs twice"),
 }

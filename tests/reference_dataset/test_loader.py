@@ -74,7 +74,7 @@ def test_what_cannot_be_read_is_named(copy: Copy) -> None:
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no reference dataset"):
+    with pytest.raises(InputError, match="not a reference dataset"):
         load_reference(tmp_path)
     with pytest.raises(InputError, match=r"forms\.toml: cannot be read"):
         forms(tmp_path)

@@ -59,10 +59,10 @@ RIGHT, BLUE = reading("complete"), reading("complete", quote="It is blue.")
         ([], [], "research-001 was not read again"),
         ([reading("complete", outcome="abandoned")], [], "lead to 'complete', not 'abandoned'"),
         ([reading("complete", answers={"output": "yes"})], [], "fabrication"),
-        ([BLUE], [], "does not stand in 'response'"),
+        ([BLUE], [], "is not in 'response'"),
         ([BLUE], [settlement("complete", "trace_repaired")], None),  # the quote may be gone
-        ([reading("complete", step_id="s1")], [], "does not stand in 's1'"),
-        ([RIGHT, reading("complete", trace_id="x-2")], [], "x-2 is no trace"),
+        ([reading("complete", step_id="s1")], [], "is not in 's1'"),
+        ([RIGHT, reading("complete", trace_id="x-2")], [], "x-2 is not a trace"),
     ],
 )
 def test_a_reading_that_breaks_a_rule_is_named(
@@ -81,7 +81,7 @@ def test_a_reading_that_breaks_a_rule_is_named(
         ("complete", "partial_plus", "label_changed", "clear", None),
         ("partial_plus", "complete", "kept", "boundary", None),
         ("partial_plus", "complete", "trace_repaired", "clear", None),
-        ("partial_plus", "", "", "clear", "reading said partial_plus, and nothing was decided"),
+        ("partial_plus", "", "", "clear", "reading gave partial_plus, and nothing was decided"),
         ("partial_plus", "complete", "kept", "clear", "its difficulty is boundary"),
         ("complete", "complete", "kept", "clear", "nothing to keep"),
         ("partial_plus", "partial_plus", "kept", "clear", "its label was changed"),

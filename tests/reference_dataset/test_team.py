@@ -56,7 +56,7 @@ def test_a_set_is_added_once_under_a_plain_name(store: Path, own: Path) -> None:
             add_set(store, own, name=name, private=False)
     assert team_reference(store, TAXONOMY) == load_reference()
     add_set(store, own, name="ours", private=False)
-    with pytest.raises(InputError, match="a set of this name is there"):
+    with pytest.raises(InputError, match="a set of this name exists already"):
         add_set(store, own, name="ours", private=False)
     with pytest.raises(InputError, match="'own-001' is taken"):
         add_set(store, own, name="again", private=False)

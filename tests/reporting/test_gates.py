@@ -150,9 +150,9 @@ def test_marks_come_first_and_what_was_set_aside_is_said_everywhere() -> None:
     made = analysis(every_gate(), "MARKED: of the reference set")
     assert next(text_lines(document(made))) == "MARKED: of the reference set"
     text = "\n".join(text_lines(document(made)))
-    assert "set aside: 3 rows, outcome is missing (the first: MARKED" in text
+    assert "skipped: 3 rows, outcome is missing (the first: MARKED" in text
     summary = markdown(document(made))
     assert summary.index("> **`MARKED:") < summary.index("| gate |")
-    assert "set aside: 3 rows, outcome is missing" in summary
+    assert "skipped: 3 rows, outcome is missing" in summary
     suite = suite_of(junit(made, at=AT))
     assert str(suite.findtext("system-out")).startswith("MARKED: of the reference set\nGATES")

@@ -63,7 +63,7 @@ def test_every_part_of_a_judge_report_is_a_section_of_each_form(found: Document)
     for title in (
         "How far do the reviewers agree themselves?",
         "Has the judge moved? v1 and v2 on the same 60 traces",
-        "Does it say the same twice? 1 traces, asked 2 times",
+        "Does it give the same verdict twice? 1 traces, asked 2 times",
         "Agent success rate by model",
         "What would make it better?",
     ):
@@ -81,7 +81,7 @@ def test_a_synthetic_difference_says_that_it_gates_nothing(tmp_path: Path) -> No
     made.label("Ann", right | dict.fromkeys([n for n in made.drawn if int(n[1:]) % 11 == 0], P))
     report = report_on_store(made.store, None, None, CalibrationOptions(by="model"))
     lines = "\n".join(text_lines(judge.document(report)))
-    assert "  one less two ~  " in lines
+    assert "  one minus two ~  " in lines
     assert "gates nothing" in lines
     (pair,) = to_json.data(report.groups)["comparisons"]
     assert pair["kind"] == "synthetic"

@@ -141,7 +141,7 @@ def test_nothing_but_a_header(tmp_path: Path) -> None:
         ("a.csv", "", {}, "the file is empty"),
         ("a.csv", "trace_id,workflow,outcome\n", {}, "column 'cost_usd' is missing; there are"),
         ("a.csv", "id,workflow,outcome,cost_usd\n", {}, "--column trace_id=NAME"),
-        ("a.csv", "trace_id,workflow,outcome,cost_usd\n", {"cost": "x"}, "'cost' is none of"),
+        ("a.csv", "trace_id,workflow,outcome,cost_usd\n", {"cost": "x"}, "'cost' is not one of"),
         ("a.csv", "trace_id,workflow,outcome,cost_usd\n", {"units": "u"}, r"'u' \(for units\)"),
         ("a.csv", "trace_id,workflow,outcome,cost_usd\n", {"outcome": None}, "cannot be left out"),
         ("a.xlsx", "x", {}, ".csv, .tsv, .jsonl"),
@@ -160,7 +160,7 @@ def test_columns_of_the_wrong_kind() -> None:
     frame = pd.DataFrame([GOOD | {"started_at": 3}])
     with pytest.raises(InputError, match="'started_at' holds BIGINT"):
         count(frame)
-    with pytest.raises(InputError, match="is no zone"):
+    with pytest.raises(InputError, match="is not a time zone"):
         count(frame, timezone="Mars/North")
     with pytest.raises(InputError, match="no such file"):
         count("/nowhere/*.csv")

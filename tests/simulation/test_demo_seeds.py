@@ -1,4 +1,4 @@
-"""The demo over 20 seeds: the corrected rate covers the truth, the judge as it is does not."""
+"""The demo over 20 seeds: the corrected rate covers the truth, the uncorrected judge does not."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_the_demo_over_twenty_seeds(judge: Judge, tmp_path: Path, lenient: bool)
     setting = f"the demo{', one reviewer of three lenient' if lenient else ''}, 20 seeds"
     corrected.give(judge, "two phases", setting, seed=1, band=(fewest / 20, 1.0))
     alone.give(judge, "control: one phase", setting, seed=1, band=(0.0, 1.0))
-    raw.give(judge, "control: judge as it is, binomial limits", setting, seed=1, band=(0.0, 0.1))
+    raw.give(judge, "control: uncorrected judge, binomial limits", setting, seed=1, band=(0.0, 0.1))
     assert corrected.covered >= fewest
     assert raw.covered <= 2
 
@@ -64,7 +64,7 @@ def test_the_baseline_judges_the_demo_over_twenty_seeds(
         count(raw, as_if_right(judged.judge_raw), truth)
     setting = f"the demo, baseline judge{', one reviewer lenient' if lenient else ''}, 20 seeds"
     corrected.give(judge, "two phases", setting, seed=1, band=(17 / 20, 1.0))
-    raw.give(judge, "control: judge as it is, binomial limits", setting, seed=1, band=(0.0, 0.1))
+    raw.give(judge, "control: uncorrected judge, binomial limits", setting, seed=1, band=(0.0, 0.1))
     assert corrected.covered >= 17
     assert raw.covered <= 2
 

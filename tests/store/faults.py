@@ -61,7 +61,7 @@ def bring_in(path: Path, _batch: str) -> None:
 
 def hand_over(path: Path, _batch: str) -> None:
     """Bring traces in beside a server that has the store (`serve`)."""
-    locked = StoreLockedError(f"{path}: another process holds the store")
+    locked = StoreLockedError(f"{path}: another process has the store open")
     with RemoteStore(path, locked, waiting=lambda _: None) as store:
         for number in range(1_000, 1_003):
             trace = make_trace(number)

@@ -148,9 +148,9 @@ def test_an_adjudication_that_is_sent_again_is_stored_once(bench: Bench) -> None
     again = bench.settle(COMPLETE, client_token="once")
     assert (first.duplicate, again.duplicate) == (False, True)
     assert first.event_id == again.event_id
-    with pytest.raises(LabelRefusedError, match="stands for something else"):
+    with pytest.raises(LabelRefusedError, match="belongs to another request"):
         bench.settle(COMPLETE, client_token="once", trace_id=bench.desk.traces[1])
-    with pytest.raises(LabelRefusedError, match="stands for something else"):
+    with pytest.raises(LabelRefusedError, match="belongs to another request"):
         bench.store.withdraw_consensus(client_token="once", trace_id=bench.trace, adjudicator="lea")
 
 
@@ -171,7 +171,7 @@ def test_two_leads_do_not_settle_a_trace_over_each_other(bench: Bench) -> None:
     bench.blind(ABANDONED, by="leo")
     bench.settle(COMPLETE)
     assert bench.store.settlement("leo", bench.desk.batch) is None
-    with pytest.raises(LabelRefusedError, match="settled this trace meanwhile"):
+    with pytest.raises(LabelRefusedError, match="adjudicated this trace meanwhile"):
         bench.settle(ABANDONED, adjudicator="leo")
     assert bench.store.consensus_frame()["outcome"].tolist() == ["complete"]
 
@@ -216,7 +216,7 @@ def test_what_is_withdrawn_is_open_again_and_all_of_it_is_kept(bench: Bench) -> 
         ["consensus", "lea"], ["withdrawal", "leo"],
     ]  # fmt: skip
     assert history["rationale"].tolist()[1] == "Wrong trace"
-    with pytest.raises(LabelRefusedError, match="no consensus to withdraw"):
+    with pytest.raises(LabelRefusedError, match="no final label to withdraw"):
         bench.store.withdraw_consensus(
             client_token=token(), trace_id=bench.trace, adjudicator="lea"
         )

@@ -34,7 +34,7 @@ def test_each_lead_has_a_batch_of_their_own(bench: Bench) -> None:
 
 
 def test_only_leads_and_only_traces_of_the_batch(bench: Bench) -> None:
-    with pytest.raises(InputError, match="'ann' is no lead"):
+    with pytest.raises(InputError, match="'ann' is not a lead"):
         bench.serve(by="ann")
     with pytest.raises(InputError, match="'t-none' is not in batch"):
         bench.serve("t-none")

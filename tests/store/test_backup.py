@@ -87,7 +87,7 @@ def test_a_restored_store_is_the_store_of_the_backup(desk: Desk, tmp_path: Path)
     desk.label(second)
     desk.store.close()
     path = desk.store.path
-    with pytest.raises(InputError, match="is there already; --replace"):
+    with pytest.raises(InputError, match="exists already; --replace"):
         restore_backup(made.folder, path)
     aside = restore_backup(made.folder, path, replace=True)
     assert aside is not None
@@ -133,7 +133,7 @@ def test_a_damaged_backup_is_named_and_not_restored(
     elif harm == "cut":
         file.write_bytes(content[: len(content) // 2])
     rows = rows_of(desk.store.path)
-    with pytest.raises(StoreError, match=r"is no backup|missing or changed|newer version"):
+    with pytest.raises(StoreError, match=r"is not a backup|missing or changed|newer version"):
         restore_backup(made.folder, desk.store.path, replace=True)
     assert rows_of(desk.store.path) == rows
 

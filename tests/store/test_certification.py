@@ -78,7 +78,7 @@ def test_an_open_examination_is_returned_and_no_second_one_started(desk: Desk) -
 
 def test_an_examination_is_of_known_traces_without_skips_or_imports(desk: Desk) -> None:
     for changes, why in (
-        ({"traces": make_traces(9)[8:]}, "none of the reference dataset"),
+        ({"traces": make_traces(9)[8:]}, "not in the reference dataset"),
         ({"trace_ids": ["nowhere"]}, "is not in the store"),
         ({"trace_ids": []}, "at least one trace"),
     ):
@@ -119,7 +119,7 @@ def test_a_result_is_recorded_once_and_only_after_the_end(desk: Desk) -> None:
     again = record(desk.store, batch_id, "passed")
     assert (again.status, again.body) == ("failed", {"why": "failed"})
     assert desk.store.certificates() == []
-    with pytest.raises(InputError, match="no examination of"):
+    with pytest.raises(InputError, match="not an examination of"):
         record(desk.store, batch_id, "passed", "bob")
     with pytest.raises(InputError, match="passed, failed or top_up"):
         record(desk.store, batch_id, "excellent")
@@ -270,7 +270,7 @@ def test_an_own_form_is_drawn_from_adjudicated_traces_that_one_has_not_seen(desk
         store.exam_key("ann", own.batch_id)
     label_all(store, own.batch_id)
     assert {outcome for outcome, _ in store.exam_key("ann", own.batch_id).values()} == set(wanted)
-    with pytest.raises(InputError, match="no examination of"):
+    with pytest.raises(InputError, match="not an examination of"):
         store.exam_key("bob", own.batch_id)
     assert store.draw_own_form("ann", wanted, 1)[0] == []
 

@@ -129,7 +129,7 @@ def test_a_store_that_another_process_holds_is_locked_by_its_number(tmp_path: Pa
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "open\n"
-        with pytest.raises(StoreLockedError, match=rf"\(process {holder.pid}\) holds the store"):
+        with pytest.raises(StoreLockedError, match=rf"\(process {holder.pid}\) has the store open"):
             Store.open(path)
     finally:
         holder.communicate("")

@@ -119,7 +119,7 @@ def test_every_call_of_the_desk_takes_an_insert_for_a_trace_of_the_batch(world: 
     assert store.own_flags("ann", batch, [trace]) == {trace: "odd"}
     more: dict[str, Any] = {"answers": ABANDONED, "client_token": sent, "tags": ("new tag",)}
     assert [desk.label(trace, **more).duplicate for _ in range(2)] == [False, True]
-    with pytest.raises(LabelRefusedError, match="already carries"):
+    with pytest.raises(LabelRefusedError, match="already has"):
         desk.label(trace)
     assert store.acknowledged("ann", batch, [flag, sent]) == {flag, sent}
     assert store.own_labels("ann", batch)[0][0].trace_id == trace

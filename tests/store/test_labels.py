@@ -45,7 +45,7 @@ def test_a_token_says_again_what_it_said_whatever_comes_with_it(desk: Desk, firs
 def test_a_second_label_of_one_reviewer_is_refused(desk: Desk, first: str) -> None:
     desk.label(first)
     for call in (desk.label, desk.skip):
-        with pytest.raises(LabelRefusedError, match="already carries your label or skip; undo it"):
+        with pytest.raises(LabelRefusedError, match="already has your label or skip; undo it"):
             call(first)
     assert desk.events() == [("label", first, "ann")]
 
@@ -61,7 +61,7 @@ def test_a_token_never_stands_for_two_things(shared_desk: Desk) -> None:
         lambda: desk.skip(first, "ann", client_token="taken"),
         lambda: desk.undo("ann", client_token="taken"),
     ):
-        with pytest.raises(LabelRefusedError, match="'taken' already stands for something else"):
+        with pytest.raises(LabelRefusedError, match="'taken' already belongs to another request"):
             call()
     assert desk.events() == [("label", first, "ann")]
 
@@ -105,18 +105,18 @@ def test_a_literal_span_of_any_part_of_a_step_is_evidence(
 def test_evidence_that_is_missing_or_not_literal_is_refused(kept_desk: Desk) -> None:
     cases: list[tuple[list[tuple[str, str]], str]] = [
         ([], "'fabrication' needs a step and a quoted span"),
-        ([("response", "The answer is 1.")], "does not stand in step 'response'"),
-        ([("response", "the ANSWER is 0")], "does not stand"),
-        ([("response", "")], "does not stand"),
-        ([("response", "  ")], "does not stand"),
-        ([("s1", "found it")], "does not stand in step 's1'"),
-        ([("s9", "found it")], "does not stand in step 's9'"),
-        ([("s2", "found it"), ("s2", "lost it")], "does not stand"),
+        ([("response", "The answer is 1.")], "is not in step 'response'"),
+        ([("response", "the ANSWER is 0")], "is not in step"),
+        ([("response", "")], "is not in step"),
+        ([("response", "  ")], "is not in step"),
+        ([("s1", "found it")], "is not in step 's1'"),
+        ([("s9", "found it")], "is not in step 's9'"),
+        ([("s2", "found it"), ("s2", "lost it")], "is not in step"),
     ]
     for evidence, message in cases:
         with pytest.raises(LabelRefusedError, match=message):
             kept_desk.hallucinated(kept_desk.traces[0], *evidence)
-    with pytest.raises(LabelRefusedError, match="does not stand"):  # and where none is needed
+    with pytest.raises(LabelRefusedError, match="is not in step"):  # and where none is needed
         kept_desk.label(kept_desk.traces[0], evidence=(Evidence(step_id="s1", quote="invented"),))
     assert kept_desk.labelled() == {}
 
@@ -144,7 +144,7 @@ def test_evidence_may_have_the_line_ends_of_a_browser_and_needs_a_response(desk:
     other = Desk(store=desk.store, batch=batch, traces=(none, two))
     other.queue()
     assert other.hallucinated(two, ("response", "one\ntwo")).outcome == "hallucinated"
-    with pytest.raises(LabelRefusedError, match="does not stand in step 'response'"):
+    with pytest.raises(LabelRefusedError, match="is not in step 'response'"):
         other.hallucinated(none, ("response", "anything"))
 
 

@@ -38,7 +38,7 @@ def test_what_somebody_away_holds_goes_to_the_others_and_it_is_written_down_once
     desk.label(mine[0])
     handed = {"batch_id": desk.batch, "reviewer_id": "ann"}
     for by in ("bob", "nobody"):
-        with pytest.raises(InputError, match=f"'{by}' is no lead"):
+        with pytest.raises(InputError, match=f"'{by}' is not a lead"):
             desk.store.release_leases(by=by, **handed)
     released = [sorted(desk.store.release_leases(by="lea", **handed)) for _ in range(2)]
     assert released == [sorted(mine[1:]), []]

@@ -118,8 +118,8 @@ def test_a_label_is_reopened_once_and_only_ones_own(shared_desk: Desk) -> None:
     desk.queue("bob")
     desk.label(first, "bob")
     for trace, who, reason, why in (
-        (first, "ann", "slip", "carries no label and no skip of yours"),
-        (second, "ann", "slip", "carries no label and no skip of yours"),
+        (first, "ann", "slip", "has no label and no skip of yours"),
+        (second, "ann", "slip", "has no label and no skip of yours"),
         (first, "bob", "  ", "needs a reason"),
     ):
         with pytest.raises(LabelRefusedError, match=why):
@@ -166,7 +166,7 @@ def test_a_flag_stands_beside_labels_until_it_is_lowered(shared_desk: Desk) -> N
     assert [kind for kind, *_ in desk.events()] == ["label"]
     assert desk.store.acknowledged("ann", desk.batch, ["f", "none"]) == {"f"}
     assert desk.store.acknowledged("bob", desk.batch, ["f"]) == set()
-    with pytest.raises(LabelRefusedError, match="already stands for something else"):
+    with pytest.raises(LabelRefusedError, match="already belongs to another request"):
         desk.flag(first, "bob", client_token="f")
 
 

@@ -98,8 +98,8 @@ def test_links_that_cannot_be_are_refused(team: Store) -> None:
     team.add_reviewer("Robo", simulated=True)
     for who, given, said in (
         ("rea", {"email": "ada@example.org"}, "is linked to 'ada'"),
-        ("rea", {"email": "ada"}, "is no email address"),
-        ("rea", {"email": "a b@example.org"}, "is no email address"),
+        ("rea", {"email": "ada"}, "is not an email address"),
+        ("rea", {"email": "a b@example.org"}, "is not an email address"),
         ("rea", {"subject": " "}, "a subject has 1 to 255 characters"),
         ("rea", {}, "either an email address or a subject"),
         ("rea", {"email": "r@example.org", "subject": "r"}, "either an email address or a subject"),

@@ -74,7 +74,7 @@ function renderQuotes(view, work) {
   const shown = (text) => (text.length > QUOTE_SHOWN ? `${text.slice(0, QUOTE_SHOWN)} …` : text).replace(/\s+/g, " ");
   view.parts.quotes.replaceChildren(...work.evidence.map((item) =>
     el("button", {
-      type: "button", class: "chip", title: "Drop this quote", "aria-label": `Drop the quote from ${item.step_id}`,
+      type: "button", class: "chip", title: "Remove this quote", "aria-label": `Remove the quote from ${item.step_id}`,
       onclick: () => dropEvidence(view, item),
     }, el("span", { class: "mono", text: item.step_id }), el("span", { text: shown(item.quote) }),
     el("span", { class: "cross", text: "×" }))),
@@ -159,7 +159,7 @@ function renderTagHints(view) {
   tagHints.hidden = !full && offered.length === 0;
   tagField.setAttribute("aria-expanded", String(!tagHints.hidden));
   tagHints.replaceChildren(...(full
-    ? [el("div", { class: "hint", text: `${MAX_TAGS} tags are the most; Backspace removes the last one.` })]
+    ? [el("div", { class: "hint", text: `${MAX_TAGS} tags are the limit; Backspace removes the last one.` })]
     : offered.map((tag, index) => el("button", {
       type: "button", role: "option", class: "tag-hint", tabindex: "-1",
       "aria-selected": String(index === view.tagAt),
@@ -278,7 +278,7 @@ function pressFlag(view) {
     putFlag(view, id, true, field.value.trim());
   };
   openHelp(view, "Flag this trace for the lead",
-    el("label", { class: "rule", for: "flag-reason", text: "The lead sees the flag; other reviewers do not. It is no label." }),
+    el("label", { class: "rule", for: "flag-reason", text: "The lead sees the flag; other reviewers do not. It is not a label." }),
     field);
   view.help.firstChild.lastChild.prepend(
     el("button", { type: "button", class: "primary", onclick: raise }, el("span", { text: "Flag" }), kbd("Enter")));

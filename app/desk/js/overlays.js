@@ -5,11 +5,11 @@ const HELP = [
   ["U", "one question back; on the first question, undo the last label or skip"],
   ["S", "skip this trace, with a reason"],
   ["⇧1 … ⇧9", "back to that question"],
-  ["1  2  3", "how sure you are: low, middle, high; the same key again takes it off"],
-  ["E", "quote words of the trace as evidence: select them first, or type them; Backspace in the empty box drops the last"],
+  ["1  2  3", "how sure you are: low, middle, high; the same key again clears it"],
+  ["E", "quote words of the trace as evidence: select them first, or type them; Backspace in the empty box removes the last"],
   ["T", "tags: type, Enter adds; arrows choose a suggestion; Escape leaves"],
   ["G", "tick the sub-goals: Y done, N not done, U unclear"],
-  ["F", "flag this trace for the lead, with or without a reason; again takes it off"],
+  ["F", "flag this trace for the lead, with or without a reason; the same key again removes it"],
   ["L", "your last 200 labels; Enter reopens one, with a reason"],
   ["W", "write the rationale; Escape, Enter or Ctrl+Enter leaves the field"],
   ["J  K", "next or previous step (also the arrow keys)"],
@@ -17,7 +17,7 @@ const HELP = [
   ["X  Shift+X", "next or previous tool error"],
   ["/", "search this trace; Enter and Shift+Enter go on and back, Escape closes"],
   ["Enter", "open or collapse the long texts of the current step"],
-  ["R", "the texts of the current step as they came: without Markdown, JSON on one line; again shows them as before"],
+  ["R", "the texts of the current step in raw form: without Markdown, JSON on one line; the same key again shows them as before"],
   ["H", "the handbook on this question"],
   ["?", "show or hide this list"],
   ["Escape", "close, cancel, leave a text field"],
@@ -25,7 +25,7 @@ const HELP = [
 
 const ADJUDICATION_HELP = [
   ["Y  N", "answer yes or no"],
-  ["U", "one question back; before the first one, take the last adjudication or skip back"],
+  ["U", "one question back; before the first one, undo the last adjudication or skip"],
   ["⇧1 … ⇧9", "back to that question"],
   ["1  2  3  4", "once the answers are shown: why they differ (trace unclear, rubric unclear, slip, real judgement)"],
   ["Enter", "once the answers are shown: save it as final"],
@@ -64,13 +64,13 @@ function openEvidence(view, answer = null) {
     return places.includes(chosen.step) ? chosen.step : places[0] || "";
   };
   const verdict = () => {
-    if (full()) return [false, `${MAX_QUOTES} quotes are the most; Backspace in the empty box drops the last.`];
+    if (full()) return [false, `The most is ${MAX_QUOTES} quotes; Backspace in the empty box removes the last.`];
     if (!quote.value.trim()) return [false, answer ? "Select the invented words in the trace." : ""];
     const step = where();
     if (!step && answer && findQuote(view.trace, quote.value.trim()).length > 0) {
       return [false, "These words are in the system prompt: the agent did not invent them."];
     }
-    if (!step) return [false, "Not found literally in a step or in the response."];
+    if (!step) return [false, "Not found: copy the words exactly from a step or from the final response."];
     const elsewhere = chosen.step && chosen.step !== step ? ` It is not in step ${chosen.step}.` : "";
     const many = findQuote(view.trace, quote.value.trim(), Boolean(answer)).length - 1;
     const place = step === "response" ? "the final response" : `step ${step}`;
@@ -129,7 +129,7 @@ function openEvidence(view, answer = null) {
   view.parts.decision.replaceChildren(
     el("div", { class: "question-box evidence" },
       el("div", { class: "eyebrow", text: node ? node.question : "Evidence" }),
-      el("label", { class: "question", for: "quote", text: node ? "Which words are invented?" : "Which words show it?" }),
+      el("label", { class: "question", for: "quote", text: node ? "Which words are invented?" : "Which words support the class?" }),
       quote, found,
       el("div", { class: "row" }, accept, cancel)),
   );
@@ -221,6 +221,6 @@ function toggleHandbook(view) {
   const due = view.mode === "settle" && desk.settleDue();
   const node = (due && desk.node(due.question)) || (view.trace && desk.question(desk.workOn(view.trace.trace_id).answers))
     || desk.node(desk.data.tree.root);
-  const text = desk.data.handbook[node.id] || "The handbook says nothing on this question.";
+  const text = desk.data.handbook[node.id] || "The handbook has no entry for this question.";
   return openHelp(view, node.question, el("div", { class: "handbook", text }));
 }

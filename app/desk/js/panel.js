@@ -219,13 +219,13 @@ function renderLegend(view, reachable) {
 
 const STATE_TEXT = {
   loading: ["Loading the next trace …", ""],
-  reopening: ["Reopening …", "Your last decision is being taken back."],
+  reopening: ["Reopening …", "Undoing your last decision …"],
   none: ["Nothing left for you", "Other reviewers have labelled all of this batch."],
   finished: ["All done", ""],
-  waiting: ["Nothing for you right now", "Other reviewers hold what is left of this batch. It comes back here when they let go; this page looks every ten seconds."],
+  waiting: ["Nothing for you right now", "Other reviewers have claimed the rest of this batch. Traces that they release appear here; this page checks every ten seconds."],
 };
 
-const ADJUDICATED = ["Nothing left to adjudicate", "Everything that waited for you is decided. U takes the last adjudication back. Reload this page to look for new disagreements and flags."];
+const ADJUDICATED = ["Nothing left to adjudicate", "You have decided every trace that was open to you. U undoes the last adjudication. Reload this page to look for new disagreements and flags."];
 
 // What was done in this batch, and what can still be changed.
 function finishedText(desk) {
@@ -234,7 +234,7 @@ function finishedText(desk) {
   return [
     `You labelled ${plural(done, "trace")}${skipped > 0 ? ` and skipped ${count(skipped)}` : ""}.`,
     score?.of ? `${score.right} of ${score.of} were right at the first attempt.` : "",
-    purpose === "exam" ? "" : `L lists them: any label${skipped > 0 ? " or skipped trace" : ""} can be reopened. U takes the last one back.`,
+    purpose === "exam" ? "" : `L lists them: any label${skipped > 0 ? " or skipped trace" : ""} can be reopened. U undoes the last one.`,
   ].filter(Boolean).join(" ");
 }
 

@@ -77,7 +77,7 @@ function renderSettleWaiting(view) {
   view.parts.legend.replaceChildren();
   view.parts.dock.replaceChildren();
   view.parts.decision.replaceChildren(el("div", { class: "question-box" },
-    el("div", { class: "rule", role: "status", text: "Saving your decision, then the reviewers' answers come …" })));
+    el("div", { class: "rule", role: "status", text: "Saving your decision; the reviewers' answers follow …" })));
 }
 
 // A question in a word or two; its whole text is the title.
@@ -171,7 +171,7 @@ function renderSettle(view, due) {
   view.overlay = { accept: leave, cancel: leave };
   say();
   const changed = due.standing
-    && `Labels have changed since this was settled as ${classTitle(desk, due.standing)}. That decision counts until you decide again.`;
+    && `Labels have changed since this was adjudicated as ${classTitle(desk, due.standing)}. That decision counts until you decide again.`;
   const blind = due.blind ? "You decided blind: "
     : "You had been shown its labels before, so this is kept as not blind: ";
   parts.decision.replaceChildren(...[

@@ -47,7 +47,7 @@ class Desk {
       this.settling = kept.settling || {};
       for (const [id, work] of Object.entries(kept.work || {})) this.work[id] = emptyWork(work);
     } catch {
-      this.notice = "This browser keeps nothing for this tab: do not reload before all is saved.";
+      this.notice = "This browser cannot keep unsaved answers: do not reload before everything is saved.";
     }
   }
 

@@ -121,7 +121,7 @@ function stepRow(step, number, fields, first) {
 function citeButton(step) {
   return el("button", {
     type: "button", class: "step-id detail mono", tabindex: "-1", "data-cite": step.step_id,
-    title: "Copy this step id, or put it into the field at hand", text: step.step_id,
+    title: "Copy this step id, or insert it into the open field", text: step.step_id,
   });
 }
 

@@ -39,10 +39,10 @@ def show(store: Store, lead: Reviewer, work: AdjudicationWork, names: Mapping[st
         return
     session.log_exposure(store, [of.trace_id for of in work.settled], "labels")
     _counts(work)
-    st.subheader("Settled traces, newest first", anchor=False)
+    st.subheader("Adjudicated traces, newest first", anchor=False)
     chosen = _table(work, names)
     if chosen is None:
-        st.text("Select a row to read how it was settled, or to withdraw its consensus.")
+        st.text("Select a row to read the decision, or to withdraw it.")
         return
     _opened(store, lead, chosen, names)
 
@@ -51,7 +51,7 @@ def _counts(work: AdjudicationWork) -> None:
     own = [of for of in work.settled if not of.elsewhere]
     changed = sum(of.changed for of in own)
     blind = sum(of.blind for of in own)
-    counts = [f"{len(work.settled):,} settled"]
+    counts = [f"{len(work.settled):,} adjudicated"]
     if own:
         counts.append(f"{blind:,} of {len(own):,} decided blind")
         counts.append(f"{changed:,} changed after the answers were shown")
@@ -77,14 +77,14 @@ def _table(work: AdjudicationWork, names: Mapping[str, str]) -> Settled | None:
             "state": ["reopened" if of.reopened else "stands" for of in work.settled],
             "labels": [_labels(of, names) for of in work.settled],
             "decided blind": [_blind(of) for of in work.settled],
-            "parted at": [of.question or "-" for of in work.settled],
+            "first difference": [of.question or "-" for of in work.settled],
             "cause": [cause_title(of.cause) for of in work.settled],
             "by": [names.get(of.adjudicator, of.adjudicator) for of in work.settled],
             "when": [of.at for of in work.settled],
         }
     )
     picked = trace_links.table(
-        cells, key=LIST, page="adjudicate", title="Settled traces",
+        cells, key=LIST, page="adjudicate", title="Adjudicated traces",
         config={"when": st.column_config.DatetimeColumn("when (UTC)", format="YYYY-MM-DD HH:mm")},
         on_select="rerun", selection_mode="single-row",
     )  # fmt: skip
@@ -107,16 +107,18 @@ def _opened(store: Store, lead: Reviewer, of: Settled, names: Mapping[str, str])
     with st.container(border=True, key="adjudicate_opened"):
         left, right = st.columns([3, 2], gap="medium")
         with right:
-            st.markdown("#### How it was settled")
-            st.text(f"Consensus: {of.outcome}")
-            st.text(f"Labels settled: {_labels(of, names)}")
+            st.markdown("#### Decision")
+            st.text(f"Final label: {of.outcome}")
+            st.text(f"Labels at the decision: {_labels(of, names)}")
             st.text("Rationale: " + bounded_text(of.rationale or "none given"))
             if of.own:
                 st.text("The adjudicator had labelled this trace in the batch.")
             _history(store, of, names)
-            st.text_input("Why withdraw it?", key=REASON, max_chars=300, placeholder="Optional")
+            st.text_input(
+                "Why withdraw the final label?", key=REASON, max_chars=300, placeholder="Optional"
+            )
             st.button(
-                "Withdraw the consensus", key="adjudicate_withdraw",
+                "Withdraw the final label", key="adjudicate_withdraw",
                 on_click=_withdraw, args=(store, lead.reviewer_id, of.trace_id),
             )  # fmt: skip
             if refusal := st.session_state.pop(REFUSED, ""):

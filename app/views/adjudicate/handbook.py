@@ -27,8 +27,8 @@ def show(store: Store, lead: Reviewer) -> None:
     times = st.number_input(
         "Propose a sentence when a question comes back this often",
         min_value=2, max_value=50, value=AT_LEAST, key=TIMES, width=420,
-        help="Adjudications at one question whose cause is an unclear rubric, or that mix up the "
-        "same two classes for another cause than a slip or an unclear trace.",
+        help="Adjudications at one question whose cause is an unclear rubric, or that "
+        "mix up the same two classes for a cause other than a slip or an unclear trace.",
     )  # fmt: skip
     proposals = handbook_proposals(store, at_least=int(times))
     if refusal := st.session_state.pop(REFUSED, ""):
@@ -61,7 +61,7 @@ def _open(store: Store, lead: Reviewer, of: Proposal) -> None:
         causes = ", ".join(f"{cause_title(cause)} {n:,}" for cause, n in of.causes.items())
         more = len(of.trace_ids) - SHOWN
         named = ", ".join(of.trace_ids[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
-        st.text(f"Causes: {causes}. Traces, to be read under Settled: {named}")
+        st.text(f"Causes: {causes}. Traces, to be read under Adjudicated: {named}")
         if of.n_new:
             st.text(f"It was {'declined' if of.reason else 'accepted'} before; "
                     f"{of.n_new:,} more have come since.")  # fmt: skip
@@ -85,8 +85,9 @@ def _decide(store: Store, decided_by: str, of: Proposal, status: str) -> None:
     text = st.session_state[f"proposal_{of.proposal_id}"]
     if status == ACCEPTED and BLANK in text:
         st.session_state[REFUSED] = (
-            f"Not saved: replace {BLANK} in the sentence by what decides. Reviewers read the "
-            "sentence as you leave it."
+            f"Not saved: replace {BLANK} in "
+            "the sentence with the condition that decides. Reviewers read the sentence exactly "
+            "as you write it."
         )
         return
     try:

@@ -22,7 +22,7 @@ from calibration.text import sentence
 PAGE, COUNTED = "adjudicate", "adjudicate_counted"
 # Name in the address.
 VIEW = "view"
-DECIDE, DONE, HANDBOOK = "Decide", "Settled", "Handbook"
+DECIDE, DONE, HANDBOOK = "Decide", "Adjudicated", "Handbook"
 AGREED = 10
 
 
@@ -91,7 +91,7 @@ def summary(work: AdjudicationWork) -> str:
         parts.append(f"{work.n_flagged:,} flagged")
     if work.n_reopened:
         parts.append(f"{work.n_reopened:,} reopened (the old decision counts until a new one)")
-    parts.append(f"{len(work.settled):,} settled")
+    parts.append(f"{len(work.settled):,} adjudicated")
     if work.n_shared:
         parts.append(
             f"alpha {figure(work.alpha)}, n = {work.alpha.n:,}"
@@ -118,7 +118,7 @@ def _alpha(work: AdjudicationWork) -> None:
     with st.popover("About alpha", type="tertiary"):
         st.text("Krippendorff's alpha of the labels, n in traces with two or more:")
         st.text(str(work.alpha), width="content")
-        st.caption("It compares the labels as they were given: adjudication does not change it.")
+        st.caption("It compares the labels as given: adjudication does not change it.")
 
 
 def _decide(store: Store, lead: Reviewer, work: AdjudicationWork) -> None:
@@ -140,7 +140,7 @@ def _nothing(work: AdjudicationWork) -> None:
         )
         st.page_link("views/start.py", label="Start labelling", query_params={"step": "label"})
     elif work.settled:
-        st.subheader("Everything is settled", anchor=False)
+        st.subheader("Nothing left to adjudicate", anchor=False)
         st.text("This batch has no open disagreement and no open flag.")
     else:
         st.subheader("No disagreement", anchor=False)

@@ -30,14 +30,14 @@ def show(store: Store, result: AgreementAnalysis, names: Mapping[str, str]) -> N
     """Draw the section."""
     found = AGREEMENT.active() or disputed_traces(result)
     if not found.trace_ids:
-        st.text(f"No trace {found.what}. A click on any number above lists those behind it.")
+        st.text(f"No trace {found.what}. Click a number above to list its traces.")
         return
     st.subheader("Least certain class first", anchor="traces")
     traces.log(AGREEMENT, store, found, "labels")
     _table(result, found, names)
     st.caption(
         "Uncertainty of the class given all labels (Dawid-Skene): 0 bits is certain, 1 is two "
-        "classes at even odds. Effect on alpha: alpha without the trace less alpha with it."
+        "classes at even odds. Effect on alpha: alpha without the trace minus alpha with it."
     )
     st.download_button(
         f"Download these {len(found.trace_ids):,} as CSV",

@@ -157,7 +157,7 @@ def _reservations(result: AgreementAnalysis, alpha: Estimate) -> None:
         titles = result.taxonomy.titles
         rare = ", ".join(titles[result.classes[k]] for k in use.rare_classes)
         lines.append(
-            f"Alpha lies {figure(use.gap)} from AC1: {use.status}"
+            f"Alpha differs from AC1 by {figure(use.gap)}: {use.status}"
             + (f" ({rare})." if rare else ".")
         )
     if alpha.ok and alpha.status != OK:
@@ -172,8 +172,8 @@ def _reservations(result: AgreementAnalysis, alpha: Estimate) -> None:
         lines.append(f"Tasks repeat; with the task as the unit alpha is {figure(result.by_task)}.")
     if result.unplanned:
         lines.append(
-            f"{result.unplanned:,} traces left out: planned for one label, a second came by a flag "
-            "or late."
+            f"{result.unplanned:,} traces left out: planned "
+            "for one label; the second came through a flag or late."
         )
     if result.exposed:
         lines.append(exposed(result.exposed) + ".")

@@ -79,7 +79,7 @@ def beside_others(result: AgreementAnalysis, names: Sequence[str]) -> Table:
         ],
         config={
             "change": st.column_config.TextColumn(
-                help="Alpha without this reviewer less alpha of all"
+                help="Alpha without this reviewer minus alpha of all"
             )
         },
     )

@@ -31,8 +31,8 @@ BATCH = "label_batch"
 STARTED = "certificate_started"
 
 PUBLIC = (
-    "It was earned on a public form: the traces and their answers come with this tool, and anybody "
-    "can have read them before."
+    "It was earned on a public form: the traces and their answers come "
+    "with this tool, so anybody could have read them before."
 )
 
 FULL_FORM = 40
@@ -52,7 +52,7 @@ def _page() -> None:
     try:
         settle(store, by, reviewer.reviewer_id)
     except CalibrationError as error:
-        st.text(f"The last examination could not be settled: {error}")
+        st.text(f"The last examination could not be scored: {error}")
     stands = standing(store, reviewer.reviewer_id, now=data.now())
     title, lines = _where(stands)
     st.subheader(title, anchor=False)
@@ -116,7 +116,7 @@ def _where(stands: Standing) -> tuple[str, list[str]]:
     elif stands.last is None:
         title = "You have not been examined yet"
     elif stands.last.status == "passed":
-        title = "Your certificate has ended"
+        title = "Your certificate has expired"
     else:
         title = "You did not pass yet"
     if stands.private_demanded and stands.certificate is None:
@@ -212,7 +212,7 @@ def _examination(
         if st.button("Start the examination", key="certificate_exam"):
             _confirm(store, by, reviewer, stands, n=n)
     else:
-        st.text("You cannot start yet. What comes first is above.")
+        st.text("You cannot start yet: see above what comes first.")
 
 
 @st.dialog("Start the examination?")

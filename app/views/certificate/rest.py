@@ -73,7 +73,8 @@ def chance(points: tuple[OperatingPoint, ...]) -> None:
         )  # fmt: skip
         st.caption(
             "Simulated on 70 traces in the mix of the shipped forms, for a reviewer who is right "
-            "equally often in every class and errs at any question of the path alike."
+            "equally often in every class and is equally likely to be wrong at any question of "
+            "the path."
         )
 
 
@@ -155,7 +156,7 @@ def _decide(store: Store, by: Examiner, lead: Reviewer, of: Others, *, waiting: 
     with (
         st.container(border=True, key="certificate_allow")
         if waiting
-        else st.expander("Examine somebody again who is certified")
+        else st.expander("Examine a certified reviewer again")
     ):
         who = st.selectbox(
             "Allow another attempt to", list(stands), key=WHO, format_func=called,
@@ -170,7 +171,7 @@ def _decide(store: Store, by: Examiner, lead: Reviewer, of: Others, *, waiting: 
         with st.form("certificate_why", border=False):
             st.text_input("Why", key=REASON, max_chars=500)
             st.form_submit_button(
-                f"Allow it to {plain(names[who])}", key="certificate_allow_it",
+                f"Allow {plain(names[who])} another attempt", key="certificate_allow_it",
                 on_click=_allow, args=(store, lead, who, names[who]),
             )  # fmt: skip
 
@@ -184,8 +185,8 @@ def _held(stands: Standing, ended: datetime | None) -> str:
     if ended is None:
         return "none"
     if ended < data.now():
-        return f"ended {ended:%d %b %Y}"
-    return "ended with another decision tree"
+        return f"expired {ended:%d %b %Y}"
+    return "expired: the decision tree has changed"
 
 
 def _next(stands: Standing) -> str:

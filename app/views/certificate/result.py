@@ -111,9 +111,9 @@ def _questions(report: ExamReport) -> None:
 
 
 def _confusions(store: Store, report: ExamReport, taxonomy: Taxonomy) -> None:
-    st.markdown("#### What you took for what")
+    st.markdown("#### Classes you confused")
     if not report.confusions:
-        st.text("Nothing: every trace has its canonical class.")
+        st.text("None: you gave every trace its canonical class.")
         return
     titles = {c.name: c.title for c in taxonomy.classes}
     kinds = {
@@ -121,7 +121,7 @@ def _confusions(store: Store, report: ExamReport, taxonomy: Taxonomy) -> None:
         for c in report.confusions
     }
     left, right = st.columns(2)
-    chosen = left.selectbox("Canonical class, and yours: traces", list(kinds), key=CONFUSION)
+    chosen = left.selectbox("Canonical class, your class: traces", list(kinds), key=CONFUSION)
     trace_id = right.selectbox(
         "Trace", kinds[chosen].trace_ids, index=None, key=TRACE,
         placeholder="Choose one to read it with the reasons",

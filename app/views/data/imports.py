@@ -73,7 +73,7 @@ def show(store: Store) -> bool:
     elif work.report is not None:
         _report(work.report)
     elif work.read is None:
-        st.text("Nothing is stored before you have seen what the files hold.")
+        st.text("Nothing is stored before you have seen the contents of the files.")
     elif work.asked != asked:
         st.text("The files or the settings above have changed. Read the files again.")
     else:
@@ -163,7 +163,7 @@ def _named(rows: tuple[SetAside, ...], folder: Path) -> tuple[SetAside, ...]:
 
 
 def _preview(read: FilesRead, lines: tuple[str, ...]) -> None:
-    st.subheader("What the files hold", anchor=False)
+    st.subheader("Contents of the files", anchor=False)
     found = read.preview
     figures = {
         "Traces": found.n_traces, "Tasks": found.n_tasks, "Costs known": found.costs_known,
@@ -194,7 +194,7 @@ def _set_aside(rows: tuple[SetAside, ...], where: str) -> None:
         return
     st.subheader(f"Skipped rows ({len(rows):,})", anchor=False)
     if len(rows) > MOST_ROWS:
-        st.caption(f"The first {MOST_ROWS:,}; the download holds all of them.")
+        st.caption(f"The first {MOST_ROWS:,}; the download has all of them.")
     shown = [{"file": r.file, "line": r.line, "reason": r.reason} for r in rows[:MOST_ROWS]]
     frame = pd.DataFrame(shown).astype({"line": "Int64"})
     st.dataframe(frame, hide_index=True, alt="Rows that were not imported, with the reasons")
@@ -210,7 +210,7 @@ def _set_aside(rows: tuple[SetAside, ...], where: str) -> None:
 def _mapping(store: Store, found: list[str], everything: str) -> dict[str, WorkflowRule]:
     """Let the person name each workflow and set its ceiling and unit."""
     st.subheader("Workflows", anchor=False)
-    st.caption("A ceiling is what one unit may cost in USD. Left empty, a stored one stays.")
+    st.caption("A ceiling is what one unit may cost in USD. Leave it empty to keep the stored one.")
     if NO_WORKFLOW in found:
         st.text("Some runs name no workflow. Name it above under Workflow of every run.")
     known = store.workflows()

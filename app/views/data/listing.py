@@ -309,12 +309,18 @@ def _batch(store: Store, chosen: TraceFilter, n: int) -> None:
     seed.number_input("Seed", 0, 2**31 - 1, value=1, key=KEY + "seed")
     wanted.number_input("Labels per trace", 1, 10, value=2, key=KEY + "wanted")
     press.button(
-        "Make the batch", key="data_batch", on_click=_make, args=(store, chosen, n), width="stretch"
+        "Create the batch",
+        key="data_batch",
+        on_click=_make,
+        args=(store, chosen, n),
+        width="stretch",
     )
     if chosen == TraceFilter():
-        st.caption("No filter is set: this is a random sample of production, fit for a rate.")
+        st.caption("No filter is set: this is a random sample of production, suitable for a rate.")
     elif chosen == TraceFilter(workflows=chosen.workflows[:1]):
-        st.caption("A random sample of the production traces of this workflow, fit for its rate.")
+        st.caption(
+            "A random sample of the production traces of this workflow, suitable for its rate."
+        )
     else:
         st.caption(
             "Traces chosen by filters say nothing about the rate of production. Their batch is for "

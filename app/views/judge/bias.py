@@ -75,7 +75,7 @@ def show(found: Found, leniency: tuple[Table, ...]) -> None:
 
 
 def _favours(found: Found, leniency: tuple[Table, ...]) -> None:
-    st.markdown("#### Leniency: mean credit of the verdicts less that of the labels")
+    st.markdown("#### Leniency: mean credit of the verdicts minus that of the labels")
     overall = found.diagnosed.leniency
     st.text(f"Over all labelled traces {_tested(overall)} points; above 0 the judge is lenient.")
     for table in leniency:
@@ -136,7 +136,7 @@ def _drift(drift: JudgeDrift, found: Found) -> None:
     first, second = frame.judge_name(drift.before), frame.judge_name(drift.after)
     st.text(
         f"On {drift.n:,} traces with a verdict of both they agree on {percent_figure(drift.same)}, "
-        f"alpha {figure(drift.alpha, 2)}.\nMean credit, {second} less {first}: "
+        f"alpha {figure(drift.alpha, 2)}.\nMean credit, {second} minus {first}: "
         f"{_tested(drift.credit_change)} points."
     )
     # A judge may be called like a column; a place cannot.

@@ -35,7 +35,7 @@ def show(store: Store, found: Found, names: Mapping[str, str]) -> None:
     """Draw the list."""
     chosen = JUDGE.active() or differing(found.traces)
     if not chosen.trace_ids:
-        st.text(f"No trace {chosen.what}. A click on most numbers above lists those behind it.")
+        st.text(f"No trace {chosen.what}. Click most numbers above to list their traces.")
         return
     st.subheader("Largest effect on the rate first", anchor="traces")
     shown = TraceSet(what=chosen.what, trace_ids=chosen.trace_ids[:MOST_ROWS])

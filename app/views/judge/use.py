@@ -98,8 +98,9 @@ def show_groups(groups: GroupRates, rates: Table) -> None:
         st.text(f"Hollow: {BORROWED}.")
     if "synthetic" in kinds:
         st.text(
-            "Hollow: synthetic, fewer than 50 labels of its own. The judge is taken to err there "
-            "as in all groups. A synthetic rate, and any difference with one, cannot gate."
+            "Hollow: synthetic, fewer than 50 labels of its own. The "
+            "judge's error rates there are assumed to be those of all groups. A synthetic rate, "
+            "and any difference with one, cannot gate."
         )
     rates.show()
     if groups.pairs:
@@ -129,7 +130,7 @@ def _differences(groups: GroupRates) -> None:
     pairs = groups.pairs
     flips = {
         "wrong sign": [percent(of.net.flip_chance) for of in pairs],
-        "turns at": [percent(of.net.flips_at) for of in pairs],
+        "flips at": [percent(of.net.flips_at) for of in pairs],
     }
     st.dataframe(
         pd.DataFrame(
@@ -150,14 +151,14 @@ def _differences(groups: GroupRates) -> None:
         text += " Both sides are rated by their own labels alone."
     if any(of.net.kind == "synthetic" for of in pairs):
         text += (
-            " Wrong sign: its probability if the judge has the same error rates in both. Turns at: "
-            "the order changes if the judge wrongly passes this much more of one side's traces."
+            " Wrong sign: its probability if the judge has the same error rates in both. Flips "
+            "at: the order changes if the judge wrongly passes this much more of one side's traces."
         )
     st.caption(text)
 
 
 def _both(pair: GroupPair) -> str:
-    return f"{_short(pair.net.first)} less {_short(pair.net.second)}"
+    return f"{_short(pair.net.first)} minus {_short(pair.net.second)}"
 
 
 def _explained(named: list[tuple[str, Estimate]]) -> None:

@@ -24,6 +24,7 @@ from calibration.reporting.document import percent, percent_figure
 from calibration.statistics.estimate import Estimate
 from calibration.store import Store
 from calibration.store.queue import FULL_POOL, REPEAT_AFTER
+from calibration.text import counted
 
 CHOSEN, MISSED = "reviewers_chosen", "reviewers_missed"
 KINDS = {"gold": "gold", "repeat": "own repeat"}
@@ -131,13 +132,13 @@ def _figures(found: tuple[ReviewerChecks, ...], beside: dict[str, Estimate]) -> 
     own = [sum(of.repeats.drift.n_hits for of in found), sum(of.repeats.drift.n for of in found)]
     least = min(known, default=None)
     cells = [
-        ("Reviewers", f"{len(found)}", f"{sum(of.n_labels for of in found):,} labels"),
+        ("Reviewers", f"{len(found)}", counted(sum(of.n_labels for of in found), "label")),
         ("Least agreement with others", percent(least),
          f"the lowest of {len(known)} reviewers"),
         ("Right on silent gold", percent(hits[0] / hits[1]) if hits[1] else "-",
-         f"{hits[1]:,} checks"),
+         counted(hits[1], "check")),
         ("Same on own repeats", percent(own[0] / own[1]) if own[1] else "-",
-         f"{own[1]:,} checks"),
+         counted(own[1], "check")),
     ]  # fmt: skip
     for column, (label, value, about) in zip(st.columns(4), cells, strict=True):
         column.metric(label, value, about, delta_color="off", delta_arrow="off", border=True)

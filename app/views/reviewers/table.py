@@ -51,7 +51,7 @@ def _certificates(store: Store, found: tuple[ReviewerChecks, ...]) -> list[str]:
         if held is not None and held.taxonomy_version != tree:
             words = "of an older taxonomy"
         elif held is not None:
-            words = f"{'until' if held.expires_at > now else 'ended'} {held.expires_at:%d %b %Y}"
+            words = f"{'until' if held.expires_at > now else 'expired'} {held.expires_at:%d %b %Y}"
         if any(e.status is None for e in exams_under_this_tree(store, of.reviewer_id)):
             words = "being examined" if held is None else f"{words}; being examined"
         lines.append(words)

@@ -68,7 +68,7 @@ class Found:
         return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-@st.cache_resource(show_spinner="Working out the rate, a few seconds", max_entries=12)
+@st.cache_resource(show_spinner="Calculating the rate, a few seconds", max_entries=12)
 def reported(asked: Asked, _store: Store) -> Found:
     """Return the report of the page.
 

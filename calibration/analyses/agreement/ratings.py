@@ -159,7 +159,7 @@ def _coded(path: str, cells: list[_Cell], classes: list[str] | None) -> Ratings:
         seen.add(at)
         if cell.label and cell.label not in place:
             raise InputError(
-                f"{path}, line {cell.line}: {cell.label!r:.80} is none of the classes "
+                f"{path}, line {cell.line}: {cell.label!r:.80} is not one of the classes "
                 f"{', '.join(classes):.200}"
             )
         codes[at] = place[cell.label] if cell.label else MISSING
@@ -193,7 +193,7 @@ def weights_of(name: str, classes: Sequence[str]) -> NDArray[np.float64] | None:
     try:
         return checked_weights(np.loadtxt(path, delimiter=",", ndmin=2), n_classes=q)
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: is no matrix of weights ({error})") from error
+        raise InputError(f"{path}: is not a matrix of weights ({error})") from error
 
 
 def _by_value(name: str, classes: Sequence[str]) -> NDArray[np.float64]:

@@ -114,7 +114,8 @@ def _settle(result: AgreementAnalysis) -> Iterator[Recommendation]:
         what=f"Adjudicate the {n:,} open disagreements, starting with {first}."
         if n > 1
         else f"Adjudicate the one open disagreement, {first}.",
-        why=f"Reviewers differ on {'them' if n > 1 else 'it'} and nobody has decided. The class of "
+        why=f"Reviewers differ on {'them' if n > 1 else 'it'} and nobody has adjudicated them. "
+        "The class of "
         f"{first} is the most open ({top.entropy:.2f} bits); it costs alpha {top.cost or 0.0:.4f}.",
         traces=todo,
     )
@@ -151,7 +152,7 @@ def _classes(result: AgreementAnalysis, classes: Sequence[str]) -> Iterator[Reco
         kind="classes",
         what=f"Discuss {classes[worst.first]} and {classes[worst.second]} with all reviewers: "
         f"{shown}.",
-        why=f"{_percent(worst.share.observed)} of all disagreement lies between these two, on "
+        why=f"{_percent(worst.share.observed)} of all disagreement is between these two, on "
         f"{_traces(worst.share.n_items)}: no other two are confused more often.",
         traces=found,
     )
@@ -233,7 +234,8 @@ def _more(result: AgreementAnalysis) -> Iterator[Recommendation]:
             kind="relabel",
             what="Then have fresh traces labelled by two reviewers, and come back here.",
             why=f"Alpha is {_number(alpha)}, below .667: more traces of the same labelling only "
-            "make that surer. Sharper rules show on traces that nobody has discussed.",
+            "make that surer. Only traces that nobody has discussed show whether sharper rules "
+            "help.",
         )
         return
     bound = RELY if alpha.value >= RELY else TENTATIVE

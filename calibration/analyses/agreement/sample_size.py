@@ -57,8 +57,8 @@ def shares_of_batch(store: Store, batch_id: str | None = None) -> ClassShares:
     if (counts > 0).sum() < 2:
         seen = "no labels yet" if counts.sum() == 0 else "labels of one class only"
         raise CalibrationError(
-            f"batch {loaded.batch.batch_id!r} has {seen}, so there are no class shares to plan "
-            "with; give --class-shares"
+            f"batch {loaded.batch.batch_id!r} has {seen}, so "
+            "the class shares are not known; give --class-shares"
         )
     return ClassShares(
         shares=tuple((counts / counts.sum()).tolist()),
@@ -112,7 +112,8 @@ def _notes(plan: AgreementPlan, basis: ClassShares) -> tuple[str, ...]:
             "traces are assumed to be alike"
         )
     notes.append(
-        "reviewers are assumed to err independently of each other; shared errors take more traces"
+        "reviewers are assumed to make errors independently of each other; shared errors need "
+        "more traces"
     )
     notes.append(
         f"{plan.typical.repetitions:,} simulated samples of each size tried; traces to about 1 %"

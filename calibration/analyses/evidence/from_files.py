@@ -225,7 +225,7 @@ def _credit(
     ours = taxonomy.credit if set(classes) <= set(taxonomy.credit) else {}
     for name in given or {}:
         if name not in (*final, *classes):
-            raise InputError(f"--credit: {name!r:.80} is none of {', '.join(final):.200}")
+            raise InputError(f"--credit: {name!r:.80} is not one of {', '.join(final):.200}")
     if given is None and not ours:
         shown = ",".join(f"{name}=..." for name in final)
         raise InputError(f"the credit of each class is needed: --credit {shown:.300}")
@@ -377,7 +377,7 @@ def _notes(
     without_ceiling = int(traces["ceiling_usd"].isna().sum())
     without_cost = int(traces["cost_usd"].isna().sum())
     if without_ceiling == n:
-        yield "no cost ceiling was given: nothing is penalised, net and gross are the same"
+        yield "no cost ceiling was given: no cost penalty is taken off"
     elif without_ceiling:
         yield f"{without_ceiling:,} of {n:,} traces have no ceiling and carry no penalty"
     if without_cost and without_ceiling < n:
@@ -388,7 +388,7 @@ def _notes(
     if traces["task_key"].is_unique:
         yield "no task is named twice: traces are taken as independent"
     if skipped:
-        yield "labelled traces stand in for the skipped ones of their verdict and workflow"
+        yield "labelled traces replace the skipped ones of the same verdict and workflow"
 
 
 def read_tables(path: Path) -> tuple[CalibrationData, Design]:
@@ -432,7 +432,7 @@ def _tables(file: str, content: dict[str, Any]) -> tuple[CalibrationData, Design
     if design == "production":
         _check_included(confusion, production, names)
     credit = _counted_credit(content["credit"], classes)
-    notes = ["no costs are known: nothing is penalised, net and gross are the same"]
+    notes = ["no costs are known: no cost penalty is taken off"]
     if unknown := sorted(set(content) - {*REQUIRED, *OPTIONAL}):
         notes.append(f"fields that mean nothing here: {', '.join(unknown):.200}")
     data = _reduced(file, classes, credit, names, confusion, production, tuple(notes))
@@ -493,7 +493,7 @@ def _by_name(value: object, names: Sequence[str], name: str, whose: str) -> list
     if isinstance(value, Mapping):
         for one in (*value, *names):
             if one not in names:
-                raise FieldError(f"field {name!r}: {one!r:.80} is no class of {whose}")
+                raise FieldError(f"field {name!r}: {one!r:.80} is not a class of {whose}")
             if one not in value:
                 raise FieldError(f"field {name!r}: {one!r:.80} is missing")
         return [value[one] for one in names]

@@ -342,7 +342,7 @@ def read_baseline(path: Path, taxonomy: Taxonomy) -> Comparable:
     part = data.get(PART) if isinstance(data, dict) else None
     if not isinstance(part, dict) or part.get("format") != FORMAT:
         printed = isinstance(data, dict) and "exit_code" in data and part is None
-        what = "is what --json printed, which holds no runs" if printed else "is no baseline"
+        what = "is what --json printed, which holds no runs" if printed else "is not a baseline"
         raise InputError(
             f"{path}: {what} (field {PART!r} of format {FORMAT!r}); write one with asr gate "
             "--write-baseline"
@@ -406,4 +406,4 @@ def _finite(value: object, name: str) -> float:
 
 
 def _no_number(constant: str) -> None:
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a number")

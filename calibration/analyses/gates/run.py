@@ -175,8 +175,8 @@ def compare_with_labels(
         for row in named:
             if row.outcome not in taxonomy.names:
                 raise InputError(
-                    f"{labels.path}, line {row.line}, field 'outcome': {row.outcome!r:.80} is none "
-                    f"of {', '.join(taxonomy.names)}"
+                    f"{labels.path}, line {row.line}, field 'outcome': {row.outcome!r:.80} "
+                    f"is not one of {', '.join(taxonomy.names)}"
                 )
         if trace_id not in outcomes:
             missing += [f"{Path(labels.path).name} line {row.line}: {trace_id}" for row in rows]
@@ -513,7 +513,7 @@ def _refuse_set_aside(read: ProductionRead, settings: GateFile) -> None:
         examples = left_out(gone[0]).examples[:1]
         first = f"; the first: {examples[0]:.160}" if examples else ""
         raise InputError(
-            f"{read.sources[0].name}: {n:,} of {n_read:,} rows were set aside ({why:.400}{first}); "
+            f"{read.sources[0].name}: {n:,} of {n_read:,} rows were skipped ({why:.400}{first}); "
             f"max_set_aside in the gate file allows {100 * settings.max_set_aside:g} %{hint(gone)}"
         )
 
@@ -636,7 +636,7 @@ class _Gating:
         if rate.n_missing_cost:
             low, high = rate.asr_range
             yield (
-                f"ASR lies between {low:.3f} and {high:.3f}, depending on what the "
+                f"ASR is between {low:.3f} and {high:.3f}, depending on what the "
                 f"{rate.n_missing_cost:,} runs without a cost or a ceiling cost."
             )
         if self.tables.repeat and advice(self.tables.n_tasks):

@@ -55,6 +55,7 @@ from calibration.statistics.intervals import METHOD, exact_limits
 from calibration.statistics.means import MeanAgainstZero, mean_against_zero
 from calibration.store import Store
 from calibration.tables.vocabulary import Recoded
+from calibration.text import counted
 
 # Above this share of skipped traces, text and pages give their worst-case effect.
 SKIPPED_SHARE_SHOWN = 0.03
@@ -480,7 +481,7 @@ def audited(error: Estimate) -> str:
 
 
 def _still_open(data: CalibrationData) -> str:
-    return f"{data.open_disagreements:,} disagreements are open: adjudicate them"
+    return f"{counted(data.open_disagreements, 'open disagreement')}: adjudicate them"
 
 
 def _if_skipped(

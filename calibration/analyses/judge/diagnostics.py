@@ -241,7 +241,7 @@ def _missing(
     if not data.labelled["reason"].notna().any():
         yield "reasons of the judge (`reason`)"
     if data.repeats is None:
-        yield "whether it says the same twice (`sample`)"
+        yield "whether it gives the same verdict twice (`sample`)"
 
 
 def grades(

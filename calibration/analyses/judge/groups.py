@@ -88,7 +88,7 @@ class GroupRates:
 
 
 def check_by(by: str) -> None:
-    """Raise InputError if `by` is none of `BY`."""
+    """Raise InputError if `by` is not one of `BY`."""
     if by not in BY:
         raise InputError(f"by must be one of {', '.join(BY)}, got {by!r}")
 

@@ -356,7 +356,7 @@ def _draft(
     between = f"Between {titles[pair[0]]} and {titles[pair[1]]}: " if pair else ""
     answer = taxonomy.answers_for(final).get(question)
     then = f"answer {answer} {BLANK}" if answer else f"decide for {titles[final]} {BLANK}"
-    return f"{asked} {between}{then} ({n} of {len(group)} were settled as {titles[final]}.)"
+    return f"{asked} {between}{then} ({n} of {len(group)} were adjudicated as {titles[final]}.)"
 
 
 def _with_decision(of: Proposal, row: dict[object, object] | None, at_least: int) -> Proposal:

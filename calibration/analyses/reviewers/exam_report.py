@@ -159,7 +159,9 @@ def _whole(store: Store, reviewer_id: str, batch_id: str) -> tuple[Exam, Exam]:
     exams = {e.batch_id: e for e in store.exams_of(reviewer_id)}
     asked = exams.get(batch_id)
     if asked is None or asked.taxonomy_version != store.taxonomy().version:
-        raise NotAllowedError(f"{batch_id!r:.80} is no examination of yours on this decision tree")
+        raise NotAllowedError(
+            f"{batch_id!r:.80} is not an examination of yours on this decision tree"
+        )
     form = exams[asked.tops_up or batch_id]
     last = next((e for e in exams.values() if e.tops_up == form.batch_id), form)
     if last.status not in (PASSED, FAILED):
@@ -230,7 +232,7 @@ def examined_trace(
     form, exam = _whole(store, reviewer_id, batch_id)
     of = next((e for e in (form, exam) if trace_id in _labels(store, e)), None)
     if of is None:
-        raise NotAllowedError(f"{trace_id!r:.80} is no trace of this examination")
+        raise NotAllowedError(f"{trace_id!r:.80} is not a trace of this examination")
     store.record_exposure(reviewer_id, [trace_id], "canonical")
     team = store.exam_key(reviewer_id, of.batch_id).get(trace_id, ("withdrawn", None))
     label = None if form.form == OWN_FORM else by.dataset.labels.get(trace_id)

@@ -95,7 +95,7 @@ def choose_form(
             "`asr reference add FOLDER --name NAME --private`"
         )
     raise NotAllowedError(
-        "there is no form left of which you have not seen too many traces; a lead adds a set of "
+        "you have seen too many traces of every form that is left; a lead adds a set of "
         "its own with `asr reference add FOLDER --name NAME --private`"
     )
 

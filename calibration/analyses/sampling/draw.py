@@ -127,7 +127,7 @@ def drawn_from(store: Store, design: SamplingDesign, *, n: int | None = None) ->
         raise InputError(f"seed must be 0 or more, got {design.seed}")
     frame = store.production_traces()
     if frame.empty:
-        raise CalibrationError("the store holds no traces; `asr import FILES` brings some in")
+        raise CalibrationError("the store holds no traces; `asr import FILES` adds some")
     if design.workflow is not None:
         known = sorted(frame["workflow"].unique())
         frame = frame[frame["workflow"] == design.workflow]
@@ -261,7 +261,7 @@ PAGE = 100
 
 HIDDEN_FILTER = (
     "classes, tags, verdicts and models are for leads: whoever labels must not know them; "
-    "take these filters away"
+    "remove these filters"
 )
 
 
@@ -400,7 +400,7 @@ def batch_of(
     workflow = chosen.workflows[0] if len(chosen.workflows) == 1 else None
     found = store.selected_ids(chosen)
     if not found:
-        raise CalibrationError("these filters find no trace; take some away")
+        raise CalibrationError("these filters find no trace; remove some")
     n = len(found) if n is None else n
     if n > len(found):
         raise CalibrationError(

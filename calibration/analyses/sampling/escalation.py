@@ -93,8 +93,9 @@ def _of_judges(store: Store, frame: pd.DataFrame, judge_id: str) -> NDArray[np.f
     names = [str(name) for name in store.judge_frame()["judge_id"]]
     if len(names) < FEWEST_JUDGES:
         raise CalibrationError(
-            f"{len(names)} judges have verdicts and {FEWEST_JUDGES} are needed to tell who errs; "
-            "bring in verdicts of others, or escalate by samples or probability"
+            f"{len(names)} judges have verdicts and {FEWEST_JUDGES} are "
+            "needed to tell which one is wrong; import verdicts of other judges, or escalate by "
+            "samples or probability"
         )
     verdicts = [store.verdict_frame(name).set_index("trace_id")["outcome"] for name in names]
     places = store.taxonomy().places
@@ -237,7 +238,8 @@ def audit(store: Store, batch_id: str) -> Audit:
     design = loaded.batch.design
     if "audit_half_width" not in design:
         raise CalibrationError(
-            f"batch {batch_id!r} is no escalation and audits nothing; make one with `asr escalate`"
+            f"batch {batch_id!r} is not an escalation and audits nothing; make one with `asr "
+            "escalate`"
         )
     judge = str(design["judge"])
     inside = (loaded.labelled["stratum"] == ACCEPTED).to_numpy(dtype=bool)

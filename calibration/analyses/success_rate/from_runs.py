@@ -189,7 +189,7 @@ def refuse(counts: ProductionCounts, name: str, options: ReportOptions) -> None:
     if not counts.n_kept:
         why = "; ".join(f"{rows.n:,}: {rows.why}" for rows in counts.set_aside)
         windowed = options.since is not None or options.until is not None
-        why = why or ("none lies in the window" if windowed else "the file holds no rows")
+        why = why or ("none is in the window" if windowed else "the file holds no rows")
         raise CalibrationError(f"{name}: no run is left ({why}){hint(counts.set_aside)}")
     missing = counts.notes.no_cost
     if options.strict_cost and missing:
@@ -264,7 +264,7 @@ def reading_notes(notes: Notes, n: int) -> tuple[str, ...]:
         (notes.no_cost, "runs have no cost and carry no penalty"),
         (notes.no_units if notes.no_units < n else 0, "runs have no units; they count as one"),
         (notes.no_latency if notes.no_latency < n else 0, "runs have no latency"),
-        (notes.bad_latency, "latencies are no number from 0 up and count as missing"),
+        (notes.bad_latency, "latencies are not numbers from 0 up and count as missing"),
         (notes.no_task, "runs have no task and are a task of their own each"),
     ]
     found = [f"{count:,} {what}." for count, what in lines if count]
@@ -431,15 +431,15 @@ def _target(read: ProductionRead) -> str:
     sample = "weighted" if "weight" in read.counts.notes.columns else "unweighted"
     return (
         f"The mean score of runs like the {read.counts.n_kept:,} of these files, {sample}: "
-        "the outcomes are taken as given, so that the interval holds sampling error and not "
-        "the errors of whoever gave them."
+        "the outcomes are taken as given, so that the interval holds sampling error and "
+        "not the errors of those who gave them."
     )
 
 
 def _warnings(read: ProductionRead) -> Iterator[str]:
     set_aside, n = read.counts.n_set_aside, read.counts.n_read
     if set_aside > 0.01 * n:
-        yield f"{set_aside:,} of {n:,} rows were set aside; the report lists the reasons."
+        yield f"{set_aside:,} of {n:,} rows were skipped; the report lists the reasons."
     if read.counts.tasks_grouped:
         yield (
             "Tasks are too many to be resampled one by one: random groups of tasks were, "

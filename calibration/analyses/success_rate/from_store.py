@@ -784,22 +784,24 @@ def left_out(store: Store, rates: StoreRates, counts: ProductionCounts) -> Itera
 def notes(rates: StoreRates, agents_left_out: int = 0) -> Iterator[str]:
     """Yield the basis of the numbers, and what is left out."""
     if rates.loaded.open_disagreements:
-        yield f"{rates.loaded.open_disagreements:,} disagreements are open: provisional."
+        yield f"Provisional: {counted(rates.loaded.open_disagreements, 'open disagreement')}."
     if rates.judge is not None and rates.judge.agreed_error is not None:
         found = audited(rates.judge.agreed_error)
         yield sentence(found)
     groups = "tags" if rates.calibrated else "groups"
     yield (
-        f"Weeks, changes, {groups} and work lists rest on {BASIS}; cost and latency are those of "
+        f"Weeks, changes, {groups} and review queues are based on {BASIS}; cost and latency are "
+        "those of "
         "all traces."
     )
     if rates.raw is not None:
         yield (
-            "Judge-raw takes every verdict as true: a diagnostic without an interval, because its "
+            "The uncorrected rate takes every verdict as true: a diagnostic without an interval, "
+            "because its "
             "error is bias and not sampling."
         )
     if agents_left_out:
-        yield f"{agents_left_out:,} further agents with repeated trials are left out."
+        yield f"Left out: {counted(agents_left_out, 'further agent')} with repeated trials."
     yield from _other_estimators(rates)
 
 

@@ -432,7 +432,9 @@ class ReportOptions:
         """Refuse a target for an unknown class by an InputError that names it."""
         for name in self.targets:
             if name not in taxonomy.names:
-                raise InputError(f"--target: {name!r:.80} is none of {', '.join(taxonomy.names)}")
+                raise InputError(
+                    f"--target: {name!r:.80} is not one of {', '.join(taxonomy.names)}"
+                )
 
     def store_settings(self, batch_id: str, judge_id: str | None) -> dict[str, Any]:
         """Return all options that apply to a store as plain data."""
@@ -546,7 +548,7 @@ def saved_report(named: str, folder: Path) -> SavedReport:
         options = options_of(data["origin"]["settings"])
         str(data["fingerprint"])
     except (KeyError, TypeError) as error:
-        raise InputError(f"{path}: is no report that can be made again; {error}") from error
+        raise InputError(f"{path}: is not a report that can be recomputed; {error}") from error
     return SavedReport(path=path, data=data, options=options)
 
 
@@ -581,13 +583,13 @@ def _json_of(path: Path, *, strict: bool = True) -> dict[str, Any]:
         what = (
             error
             if isinstance(error, InputError)
-            else f"{path}: is no JSON report ({error!s:.200})"
+            else f"{path}: is not a JSON report ({error!s:.200})"
         )
         raise InputError(str(what)) from error
     if isinstance(data, dict):
         return data
     if strict:
-        raise InputError(f"{path}: is no report")
+        raise InputError(f"{path}: is not a report")
     return {}
 
 
@@ -640,7 +642,9 @@ def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise InputError(f"--timezone: {name!r:.80} is no zone such as Europe/Berlin") from error
+        raise InputError(
+            f"--timezone: {name!r:.80} is not a time zone such as Europe/Berlin"
+        ) from error
 
 
 def _moments(text: str, option: str, zone: ZoneInfo) -> tuple[datetime, datetime]:
@@ -661,7 +665,7 @@ def _moments(text: str, option: str, zone: ZoneInfo) -> tuple[datetime, datetime
         )
     except (ValueError, OverflowError) as error:
         raise InputError(
-            f"{option}: {text!r:.80} is no day (2026-11-02), ISO week (2026-W45) or time"
+            f"{option}: {text!r:.80} is not a day (2026-11-02), ISO week (2026-W45) or time"
         ) from error
     return first, after
 

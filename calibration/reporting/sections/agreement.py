@@ -187,7 +187,7 @@ def _coefficients(found: Study, unit: str) -> Table:
     use = found.prevalence
     alpha = found.alpha
     if use.status not in ("ok", alpha.status) and use.gap.ok:
-        remarks.append(f"alpha lies {figure(use.gap)} from AC1: {use.status}")
+        remarks.append(f"alpha differs from AC1 by {figure(use.gap)}: {use.status}")
     cells = [
         (COEFFICIENTS[name], coefficient_cell(name, e)) for name, e in found.coefficients.items()
     ]
@@ -199,7 +199,7 @@ def _beside(result: AgreementAnalysis) -> Iterator[Block]:
     if result.near_misses.ok:
         remarks.append(f"weighted by credit, alpha is {number(result.near)}")
         remarks.append(
-            f"  that less plain alpha (above 0: near misses): {number(result.near_misses)}"
+            f"  that minus plain alpha (above 0: near misses): {number(result.near_misses)}"
         )
     if result.by_task is not None:
         remarks.append(f"tasks repeat; with the task as the unit alpha is {number(result.by_task)}")
@@ -212,7 +212,8 @@ def _beside(result: AgreementAnalysis) -> Iterator[Block]:
         ]
     if result.unplanned:
         remarks.append(
-            f"{result.unplanned:,} left out: planned for one label, a second came by a flag or late"
+            f"{result.unplanned:,} left out: planned for one label; the second came through a "
+            "flag or late"
         )
     if result.exposed:
         remarks.append(exposed(result.exposed))
@@ -259,7 +260,7 @@ def _classes(found: Study, classes: Sequence[str]) -> Iterator[Section]:
             (Name(f"{classes[c.first]} / {classes[c.second]}"), c.share) for c in found.confusions
         ]
         yield _section(
-            "Confused classes (lift: against what chance would give)",
+            "Confused classes (lift: compared with chance)",
             ("classes", "share of disagreement", "lift", "items"),
             [
                 (
@@ -305,7 +306,8 @@ def _raters(found: Study, classes: Sequence[str], raters: Sequence[str]) -> Iter
             ]
         )
     yield Section(
-        title="Raters beside the others (change: alpha without the rater less alpha of all)",
+        title="Each rater compared with the others (change: alpha without the rater minus alpha "
+        "of all)",
         blocks=(
             _table(("rater", "agrees with others", "alpha without", "change"), cells, remarks),
         ),
@@ -361,7 +363,8 @@ def _against_keys(result: AgreementAnalysis) -> Iterator[Section]:
     ]
     if rows:
         yield _section(
-            "Against a key (consensus: adjudicated here; canonical: practice on reference traces)",
+            "Compared with a key (consensus: adjudicated here; canonical: practice on reference "
+            "traces)",
             ("reviewer", "key", "traces", "accuracy", "AC1"),
             rows,
         )

@@ -65,7 +65,7 @@ def _made(result: GateAnalysis) -> Iterator[str]:
         yield f"  {note}"
     for row in result.set_aside:
         first = f" (the first: {row.examples[0]:.160})" if row.examples else ""
-        yield f"  set aside: {row.n:,} rows, {row.reason}{first}"
+        yield f"  skipped: {row.n:,} rows, {row.reason}{first}"
     level = 100 * result.report.confidence_level
     yield (
         f"{result.n_runs:,} runs of {result.n_tasks:,} tasks; {level:g} % intervals; taxonomy "
@@ -84,10 +84,10 @@ def verdict(result: GateAnalysis) -> str:
         return "GATES PASSED: none of them is required"
     passed = musts.count("pass")
     if passed == len(musts):
-        return f"GATES PASSED: all {passed} that must"
+        return f"GATES PASSED: all {passed} must gates"
     without = len(musts) - passed
     return (
-        f"GATES PASSED: {passed} of {len(musts)} that must; {without} had no result, as "
+        f"GATES PASSED: {passed} of {len(musts)} must gates; {without} had no result, as "
         "allow_skipped permits"
     )
 

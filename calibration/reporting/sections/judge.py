@@ -92,7 +92,7 @@ SYNTHETIC = {
 BORROWED = (
     "fewer than 50 labels of its own: the judge's error there is drawn toward that of all groups"
 )
-FLIPS = ("wrong sign", "turns at")
+FLIPS = ("wrong sign", "flips at")
 
 ELSEWHERE = "Other tasks, other periods and other versions of the judge need labels of their own."
 
@@ -178,7 +178,7 @@ def _about(found: JudgeCalibration) -> Iterator[str]:
         rows.setdefault((row.file, row.reason), []).append(row.line)
     for (file, reason), lines in rows.items():
         few = ", ".join(map(str, lines[:LINES_SHOWN])) + ", ..." * (len(lines) > LINES_SHOWN)
-        yield Name(f"set aside: {len(lines):,} of {file}, line {few}: {reason}")
+        yield Name(f"skipped rows: {len(lines):,} of {file}, line {few}: {reason}")
 
 
 def of_what(found: JudgeCalibration) -> Iterator[str]:
@@ -219,7 +219,7 @@ def human_side(side: HumanSide) -> Iterator[str]:
     yield (
         f"human side: {side.n_labels:,} labels{reviewers}; traces with two or more: "
         f"{side.n_shared:,}, adjudicated: {side.n_adjudicated:,}"
-        + (f"; provisional: {side.n_open:,} disagreements open" if side.n_open else "")
+        + (f"; provisional: {counted(side.n_open, 'open disagreement')}" if side.n_open else "")
     )
     if side.n_adjudicated or side.n_shared:
         yield "a trace counts by its adjudicated class, else by the mean over its reviewers"
@@ -510,7 +510,7 @@ def _outcomes(result: JudgeCalibration) -> Iterator[Section]:
 
 
 def _ceiling(found: Mapping[str, BesidePanel], judged: JudgeCalibration) -> Section:
-    """Return the human ceiling, the agreement of the judge with humans, and the difference."""
+    """Return the human ceiling, the agreement of the judge with reviewers, and the difference."""
     title = "How far do the reviewers agree themselves?"
     best = judged.noise_ceiling
     accuracy = judged.calibration.judge.accuracy
@@ -527,7 +527,7 @@ def _ceiling(found: Mapping[str, BesidePanel], judged: JudgeCalibration) -> Sect
     )
     beside = table_of(
         "",
-        ("agreement", "human with human", "judge with human", "difference"),
+        ("agreement", "reviewer with reviewer", "judge with reviewer", "difference"),
         [
             (
                 COEFFICIENTS[name],
@@ -575,10 +575,11 @@ def _crossed(result: JudgeCalibration) -> Section:
         )
     ]
     if result.disagreements:
-        differ = f"{len(result.disagreements):,} traces where a human and the judge differ"
+        differ = f"{len(result.disagreements):,} traces where a reviewer and the judge differ"
         blocks.append(Words(text=differ))
     return Section(
-        title="Human class (rows) x verdict (columns), labelled traces", blocks=tuple(blocks)
+        title="Class by the reviewers (rows) x verdict (columns), labelled traces",
+        blocks=tuple(blocks),
     )
 
 
@@ -673,7 +674,7 @@ def _errors(result: JudgeDiagnostics, titles: Mapping[str, str]) -> Iterator[Sec
         )
     missing = list(result.missing)
     if not result.retest.changed.ok and not missing:
-        missing.append(f"whether it says the same twice ({_why(result.retest.changed)})")
+        missing.append(f"whether it gives the same verdict twice ({_why(result.retest.changed)})")
     if result.slopes and not result.own_family.estimate.ok:
         missing.append(f"whether it favours its own ({_why(result.own_family.estimate)})")
     if missing or result.notes:
@@ -694,7 +695,7 @@ def _grades(found: OrdinalAgreement, names: Sequence[str]) -> Section:
         ("quadratic kappa", number(found.kappa)),
     ]
     if found.bias is not None:
-        items.append(("judge less human, mean", f"{found.bias:+.3f} grades"))
+        items.append(("judge minus reviewers, mean", f"{found.bias:+.3f} grades"))
     blocks: list[Block] = [Facts(items=tuple(items))]
     if tuple(names) == tuple(STEPS):
         counts = "a human class counts as 5 (complete), 4 (partial_plus), else as 3 or less"
@@ -715,7 +716,7 @@ def _questions(nodes: Mapping[str, NodeQuality], errors: Mapping[str | None, flo
             (Name(name), *counts, percent_cell(q.yes_recall), percent_cell(q.no_recall), share)
         )
     head = (
-        "question", "both", "only human", "only judge", "none", "yes found", "no found",
+        "question", "both", "only reviewers", "only judge", "none", "yes found", "no found",
         "errors start here",
     )  # fmt: skip
     none = errors.get(None)
@@ -804,7 +805,7 @@ def _slopes(found: Mapping[str, MeanAgainstZero], own_family: MeanAgainstZero) -
     """Return the dependence of leniency on covariates, with the human class held fixed."""
     tested = {COVARIATES[name]: one for name, one in found.items()}
     if own_family.estimate.ok:
-        tested["its own model family, less other agents"] = own_family
+        tested["its own model family, minus other agents"] = own_family
     return Section(
         title="Does leniency follow the size of a trace? Credit for each doubling, same class",
         blocks=(_tested(tested),),
@@ -829,7 +830,7 @@ def _asked_again(again: Retest, verdict_names: Sequence[str]) -> Section:
     if len(cells) > 1:
         blocks.append(table_of("", ("first verdict", "changes"), cells))
     return Section(
-        title=f"Does it say the same twice? {again.changed.n:,} traces, "
+        title=f"Does it give the same verdict twice? {again.changed.n:,} traces, "
         f"asked {again.most_asked} times",
         blocks=tuple(blocks),
     )
@@ -884,7 +885,7 @@ def _drift(result: JudgeDrift, titles: Mapping[str, str]) -> Section:
     overall = (
         ("same verdict", percent_number(result.same)),
         ("alpha", number(result.alpha)),
-        (f"mean credit, {after} less {before}", number(result.credit_change.estimate)),
+        (f"mean credit, {after} minus {before}", number(result.credit_change.estimate)),
     )
     verdicts = table_of(
         "",
@@ -909,7 +910,7 @@ def _drift(result: JudgeDrift, titles: Mapping[str, str]) -> Section:
             )
         )
     else:
-        blocks.append(Words(text=f"against the humans, {humans.n:,} labelled traces:"))
+        blocks.append(Words(text=f"compared with the reviewers, {humans.n:,} labelled traces:"))
         blocks.append(
             _shares(
                 {
@@ -997,7 +998,7 @@ def _pairs(pairs: Sequence[GroupPair]) -> Iterator[Block]:
         remarks += [
             "~ synthetic, both sides with the error rates of all groups: gates nothing",
             "wrong sign: its probability if the judge has the same error rates in both",
-            "turns at: the ranking turns around if the judge wrongly passes this much more of one "
+            "flips at: the order changes if the judge wrongly passes this much more of one "
             "group's traces than of the other's",
         ]
     yield table_of(
@@ -1026,4 +1027,4 @@ def _of_side(found: Estimate) -> str:
 def _both(pair: GroupPair) -> Name:
     mark = " ~" if pair.net.kind == "synthetic" else ""
     sides = (one_line(side, most=60) for side in (pair.net.first, pair.net.second))
-    return Name(" less ".join(sides) + mark)
+    return Name(" minus ".join(sides) + mark)

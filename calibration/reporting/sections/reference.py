@@ -77,7 +77,7 @@ def _second_pass(again: RepeatPass) -> Iterator[Section]:
     )
     bound = "An upper bound on what strangers will reach; 95 % intervals."
     yield Section(
-        title=f"Repeat pass of the authors: {again.n_traces} traces, blind, before settlement",
+        title=f"Repeat pass of the authors: {again.n_traces} traces, blind, before adjudication",
         blocks=(Words(text=bound), agreement),
     )
     names = list(map(_title, again.classes))

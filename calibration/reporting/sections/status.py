@@ -15,7 +15,7 @@ from calibration.statistics.estimate import OK, Estimate
 from calibration.success_rate.trend import WeeklySeries
 from calibration.text import counted, hours
 
-NOTHING = "Nothing: every label is made, and no disagreement and no flag is open."
+NOTHING = "Nothing: every label is made, and no disagreement or flag is open."
 
 
 def rate_words(rate: Estimate) -> str:

@@ -49,7 +49,7 @@ from calibration.success_rate.trend import (
     Week,
     WeeklySeries,
 )
-from calibration.text import shown
+from calibration.text import counted, shown
 
 if TYPE_CHECKING:
     from calibration.analyses.demo import Demo
@@ -416,7 +416,7 @@ def missing_cost(report: SuccessRateReport) -> Iterator[Block]:
         yield Words(
             text=(
                 f"{missing:,} of {cost.n:,} runs have no cost and carry no penalty: the {whose} "
-                f"lies between {percent(report.asr_range[0])}, if each of them cost twice its "
+                f"is between {percent(report.asr_range[0])}, if each of them cost twice its "
                 f"ceiling, and {percent(report.asr_range[1])}, if none went over."
             )
         )
@@ -695,8 +695,8 @@ def passes(found: Sequence[Passes]) -> Iterator[Block]:
     few = [point for _, point in points if point.advice and point.pass_at_k.ok]
     if few:
         yield small(
-            f"Fewer than {ADVISE_BAYESIAN} tasks see too few kinds of task: such intervals are "
-            "rather too short."
+            f"Fewer than {ADVISE_BAYESIAN} tasks are "
+            "too few kinds of task: these intervals are usually too short."
         )
 
 
@@ -717,7 +717,7 @@ def document(report: SuccessRateReport) -> Document:
         ("Cost", _cost_answer(report), cost(report)),
         ("Where", _where_answer(report), group_blocks(report)),
         (
-            "Repeated trials", f"{len(report.passes or ())} agents",
+            "Repeated trials", counted(len(report.passes or ()), "agent"),
             passes(report.passes) if report.passes else (),
         ),
         ("Sensitivity", _sensitivity_answer(report), _sensitivity(report)),
@@ -787,7 +787,7 @@ def _weeks_answer(report: SuccessRateReport) -> str:
     if series.drop is not None and series.drop.since is not None:
         return f"below its baseline since {series.drop.since}"
     odd = sum(week.anomaly for week in series.weeks)
-    return f"{len(series.weeks)} weeks, {odd} anomal{'y' if odd == 1 else 'ies'}"
+    return f"{counted(len(series.weeks), 'week')}, {odd} anomal{'y' if odd == 1 else 'ies'}"
 
 
 def _cost_answer(report: SuccessRateReport) -> str:
@@ -834,7 +834,7 @@ def _signals_answer(report: SuccessRateReport) -> str:
 
 def _left_out_answer(report: SuccessRateReport) -> str:
     total = sum(row.n for row in report.set_aside)
-    return f"{total:,} rows" if total else "nothing"
+    return counted(total, "row") if total else "nothing"
 
 
 def in_a_sentence(report: SuccessRateReport) -> str:
@@ -1098,7 +1098,7 @@ def comparison_document(result: "ProductionComparison") -> Document:
                     change_table(
                         found.class_changes,
                         result.titles,
-                        title="Share of the runs, second less first",
+                        title="Share of the runs, second minus first",
                     ),
                     small(FLAGS),
                 ),
