@@ -116,8 +116,10 @@ def parse_toml(text: str) -> dict[str, Any]:
         data = tomllib.loads(text)
     except RecursionError as error:
         raise _unusable("nested too deeply") from error
-    except ValueError as error:  # also an integer of more than 4,300 digits
-        raise InputError(f"is not TOML ({error!s:.200})") from error
+    except tomllib.TOMLDecodeError as error:
+        raise _unusable(f"{error!s:.200}") from error
+    except ValueError as error:  # Python reads up to 4,300 digits
+        raise _unusable(f"an integer of more than {MOST_BITS} bits") from error
     _check_integers(data)
     return data
 

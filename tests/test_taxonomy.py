@@ -158,6 +158,7 @@ def test_a_fork_with_other_weights_and_ceilings_loads(tmp_path: Path) -> None:
         ("ceiling_usd = 2.00", "ceiling_usd = -2.00", "'research': ceiling_usd"),
         ("ceiling_usd = 2.00", "ceiling = 2.00", "ceiling"),
         ("[[nodes]]", "[[nodes", "is not TOML"),
+        ("credit = 0.4", "credit = " + "9" * 5_000, "TOML .an integer of more than 64 bits.$"),
     ],
 )
 def test_a_broken_file_is_refused_with_its_path_and_what_is_wrong(

@@ -26,6 +26,7 @@ from calibration.store.database import (
     utc_now,
 )
 from calibration.taxonomy import Taxonomy, taxonomy_from_dict
+from calibration.text import shown
 
 
 class StorePart:
@@ -155,6 +156,8 @@ def put_reviewer(cursor: Cursor, name: str, *, role: str, simulated: bool) -> Re
     reviewer_id = reviewer_id_of(name)
     if not reviewer_id or len(name) > 80:
         raise InputError(f"reviewer name must have 1 to 80 letters or digits, got {name!r:.80}")
+    if shown(name) != name:
+        raise InputError(f"reviewer name must have no hidden characters, got {name!a}")
     if role not in ROLES:
         raise InputError(f"role must be one of {', '.join(ROLES)}, got {role!r}")
     added = cursor.execute(

@@ -335,7 +335,7 @@ class Store(
             # One is missing if creating the store was cut off.
             Keeper(store).take_in()
             if taxonomy is not None or store._frame("SELECT 1 FROM taxonomy LIMIT 1").empty:
-                store.set_taxonomy(taxonomy or default_taxonomy())
+                store.by_way_of("opening").set_taxonomy(taxonomy or default_taxonomy())
         except BaseException:
             store.close()
             raise

@@ -39,6 +39,12 @@ def test_a_label_names_the_person_the_page_and_the_trace(desk: Desk) -> None:
     assert undo[:3] == ("ann", "page label", "record_undo")
 
 
+def test_a_new_store_says_where_its_taxonomy_comes_from(tmp_path: Path) -> None:
+    with empty_store(tmp_path / "store.duckdb") as store:
+        first = trail(store)[0]
+    assert first[:3] == (None, "opening", "taxonomy")
+
+
 def test_every_change_of_people_rules_and_traces_has_one_entry(tmp_path: Path) -> None:
     with empty_store(tmp_path / "store.duckdb") as store:
         before = len(trail(store))

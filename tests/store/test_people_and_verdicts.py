@@ -38,6 +38,9 @@ def test_a_name_has_letters_a_bound_and_is_kept_literally(kept_store: Store) -> 
     assert len(str(refused.value)) < 200
     with pytest.raises(InputError, match="one of reviewer, lead, admin, got 'boss'"):
         kept_store.add_reviewer("Mia", role="boss")
+    for name in ("Ann\u202e", "A\0n", "Ann\x1b[31m", "Ann\ud800", "A\u200bnn"):
+        with pytest.raises(InputError, match=r"no hidden characters, got '\S*[\\]\S*'$"):
+            kept_store.add_reviewer(name)
     assert kept_store.reviewers() == before
     for name in ("a" * 80, "7", "'; DROP TABLE reviewer; --", "O'Neil", "a_b"):
         assert kept_store.add_reviewer(name).name == name
