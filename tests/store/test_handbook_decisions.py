@@ -41,5 +41,5 @@ def test_a_decision_without_what_it_needs_is_refused(bench: Bench) -> None:
     with pytest.raises(InputError, match="not in the tree"):
         decide(bench, question="mood")
     decide(bench, client_token="t")
-    with pytest.raises(LabelRefusedError, match="something else"):
+    with pytest.raises(LabelRefusedError, match="another request"):
         decide(bench, client_token="t", proposal_id="other")
