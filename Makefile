@@ -133,7 +133,8 @@ lock: $(BIN)/uv
 	$(LOCK) $(LOCKS)/uv.in -o $(LOCKS)/uv.lock
 	$(LOCK) --extra build pyproject.toml -o $(LOCKS)/run.lock
 	$(LOCK) --extra build --extra oidc -c $(LOCKS)/run.lock pyproject.toml -o $(LOCKS)/oidc.lock
-	$(LOCK) --extra build --extra oidc --extra dev -c $(LOCKS)/oidc.lock pyproject.toml -o $(LOCKS)/dev.lock
+	$(LOCK) --extra build --extra judge -c $(LOCKS)/oidc.lock pyproject.toml -o $(LOCKS)/judge.lock
+	$(LOCK) --extra build --extra oidc --extra judge --extra dev -c $(LOCKS)/oidc.lock -c $(LOCKS)/judge.lock pyproject.toml -o $(LOCKS)/dev.lock
 	$(LOCK) --extra postgres --extra spark -c $(LOCKS)/dev.lock pyproject.toml -o $(LOCKS)/engines.lock
 
 clean:

@@ -49,3 +49,7 @@ class SignInError(StoreError):
 
 class UncertifiedReviewerError(StoreError):
     """A batch requires a certificate that this reviewer lacks; the message names the remedy."""
+
+
+class JudgeRunError(CalibrationError):
+    """A judge cannot be run, or its run had to end; the message says why and what helps."""

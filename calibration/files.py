@@ -1,4 +1,4 @@
-"""Files that a user names: looked at before they are opened, and read within a limit."""
+"""Files that a user names, read within a limit; private files, written whole or not at all."""
 
 import os
 import re
@@ -153,3 +153,35 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 class RepeatedKeyError(ValueError):
     """A JSON object has two values under one key, one of which would be lost in silence."""
+
+
+def private_folder(path: Path) -> Path:
+    """Return a folder that only the owner may enter; make it if it is missing."""
+    path.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def put(path: Path, content: bytes) -> None:
+    """Write a file atomically, so that it survives a power cut."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    put_in_place(temporary, path)
+
+
+def put_in_place(temporary: Path, path: Path) -> None:
+    """Rename a finished file to its name."""
+    temporary.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename survive a power cut; Windows has no such call and needs none."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

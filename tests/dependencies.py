@@ -89,7 +89,7 @@ def licences(
 ) -> tuple[list[str], list[str]]:
     """Return what is wrong with the licences, and which distributions were not checked."""
     wrong: list[str] = []
-    users = {pin.name for lock in ("run", "oidc") for pin in locks.get(lock, [])}
+    users = {pin.name for lock in ("run", "oidc", "judge") for pin in locks.get(lock, [])}
     engines = {pin.name for pin in locks["engines"]} - {pin.name for pin in locks["dev"]}
     every = [pin for each in locks.values() for pin in each]
     here = {pin.name: pin for pin in every if not pin.marker or pin.marker.evaluate()}

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from calibration.store import Store, files
+from calibration import files
+from calibration.store import Store, store
 from tests.cli_runs import ASR, Run, run
 from tests.store.builders import make_traces
 
@@ -84,7 +85,7 @@ def test_a_passphrase_is_handed_over_as_a_hash_and_a_role_too(
         written.append(content)
         put(path, content)
 
-    monkeypatch.setattr(files, "put", keep)
+    monkeypatch.setattr(store, "put", keep)
     asr("people", "add", "Mara", "--role", "lead")
     asr("people", "add", "Mara", "--role", "admin")
     made = asr("people", "passphrase", "Mara", "--generate").stdout.splitlines()[1]

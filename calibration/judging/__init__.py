@@ -6,4 +6,7 @@ between a judge and what sends them. Verdicts are a pure function of the replies
 
 `baseline` is a judge without a language model; `selection` splits labels, corrects the score of the
 best version for the choice, compares versions on the same traces, and certifies on locked labels.
+
+`journal` keeps what was sent and answered, `budget` what it cost and may cost; `transport` speaks
+to the endpoint, `pace` says when, `runner` drives them, and `probe` asks what an endpoint can do.
 """

@@ -21,16 +21,9 @@ from uuid import uuid4
 import duckdb
 
 from calibration.errors import InputError, StoreError, StoreLockedError
+from calibration.files import private_folder, put, put_in_place, sync_folder
 from calibration.store.database import Database, connect
-from calibration.store.files import (
-    owner_only,
-    private_folder,
-    put,
-    put_in_place,
-    sha256_of,
-    sync_file,
-    sync_folder,
-)
+from calibration.store.files import owner_only, sha256_of, sync_file
 from calibration.store.schema import check_known, check_schema, create_schema, migrations
 
 MANIFEST = "manifest.json"

@@ -1,4 +1,4 @@
-"""Files beside a store: private, and written whole or not at all."""
+"""Files beside a store: their rights, and that they reach the disk."""
 
 import hashlib
 import os
@@ -37,42 +37,10 @@ def make_private(path: Path) -> None:
         path.chmod(0o700 if path.is_dir() else 0o600)
 
 
-def private_folder(path: Path) -> Path:
-    """Return a folder that only the owner may enter; make it if it is missing."""
-    path.mkdir(mode=0o700, exist_ok=True)
-    return path
-
-
-def put(path: Path, content: bytes) -> None:
-    """Write a file atomically, so that it survives a power cut."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    put_in_place(temporary, path)
-
-
-def put_in_place(temporary: Path, path: Path) -> None:
-    """Rename a finished file to its name."""
-    temporary.replace(path)
-    sync_folder(path.parent)
-
-
 def sync_file(path: Path) -> None:
     """Write the content of a file through to the disk."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a rename survive a power cut; Windows has no such call and needs none."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def sha256_of(path: Path) -> str:

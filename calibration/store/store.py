@@ -32,13 +32,13 @@ from cattrs.preconf.json import make_converter
 
 from calibration import errors
 from calibration.errors import CalibrationError, StoreError, StoreLockedError
+from calibration.files import private_folder, put, put_in_place
 from calibration.records import Trace
-from calibration.store import files
 from calibration.store.adjudication import AdjudicationStore
 from calibration.store.backup import Backup, write_backup
 from calibration.store.certification import CertificationStore
 from calibration.store.database import Database, connect
-from calibration.store.files import private_folder, put_in_place, sync_file
+from calibration.store.files import sync_file
 from calibration.store.labels import LabelStore
 from calibration.store.leases import LeaseStore
 from calibration.store.people import ADMIN, PeopleStore, StorePart, open_to
@@ -159,7 +159,7 @@ def _write_request(
     folder = private_folder(inbox(store))
     # Names sort by time, so that a workflow is set before the traces that name it.
     name = f"{time.time_ns():020d}-{hashlib.sha256(content).hexdigest()}{REQUEST}"
-    files.put(folder / name, content)
+    put(folder / name, content)
     return folder / name
 
 
@@ -294,7 +294,7 @@ class Keeper(threading.Thread):
                 reply = {"error": "StoreError", "message": f"the app failed on it: {error!r:.300}"}
             if "error" in reply:
                 path.replace(private_folder(folder / "refused") / path.name)
-            files.put(path.with_name(path.name + REPLY), json.dumps(reply).encode())
+            put(path.with_name(path.name + REPLY), json.dumps(reply).encode())
             # Carried out once more, should this process end here: every call is idempotent.
             path.unlink(missing_ok=True)
         for reply_path in folder.glob(f"*{REPLY}"):

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calibration.errors import InputError, StoreError
+from calibration.files import private_folder, put_in_place
 from calibration.records import (
     GRADES,
     NO_VERDICT,
@@ -37,7 +38,7 @@ from calibration.records import (
     Workflow,
 )
 from calibration.store.database import Cursor, Database, insert_table, record_audit, rows, utc_now
-from calibration.store.files import make_private, private_folder, put_in_place, sync_file
+from calibration.store.files import make_private, sync_file
 from calibration.store.people import LEAD, REVIEWER, StorePart, open_to, put_workflow
 from calibration.taxonomy import Taxonomy
 
