@@ -76,7 +76,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A judge's verdict on a trace; a human must confirm a `proposed` one; `grade` is 1 to 5."""
+    """A judge's verdict on a trace; a human must confirm a `proposed` one; `grade` is 1 to 5.
+
+    `cause` says why there is none. `detail` is a JSON object of a judge that we run: how the
+    verdict came about. If that has several samples, theirs are 1, 2, ... and 0 is the verdict of
+    all.
+    """
 
     judge_id: str
     trace_id: str
@@ -88,6 +93,8 @@ class Verdict:
     grade: int | None = None
     cost_usd: float | None = None
     simulated: bool = False
+    cause: str | None = None
+    detail: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

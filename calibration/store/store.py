@@ -39,6 +39,7 @@ from calibration.store.backup import Backup, write_backup
 from calibration.store.certification import CertificationStore
 from calibration.store.database import Database, connect
 from calibration.store.files import sync_file
+from calibration.store.judges import JudgeStore
 from calibration.store.labels import LabelStore
 from calibration.store.leases import LeaseStore
 from calibration.store.people import ADMIN, PeopleStore, StorePart, open_to
@@ -67,7 +68,7 @@ HANDED_OVER = (
     "set_taxonomy", "set_workflow", "add_reviewer", "store_hash", "set_identities", "set_role",
     "link", "unlink",
     "ingest_written", "add_batch", "rename_batch", "assign_batch", "import_labels",
-    "set_certificate_demand", "add_verdicts", "write_backup",
+    "set_certificate_demand", "add_verdicts", "write_backup", "add_judge", "use_judge", "add_look",
 )  # fmt: skip
 
 _convert = make_converter()
@@ -310,6 +311,7 @@ class Keeper(threading.Thread):
 class Store(
     AdjudicationStore,
     CertificationStore,
+    JudgeStore,
     LabelStore,
     LeaseStore,
     PeopleStore,

@@ -119,9 +119,14 @@ class TraceRecordStore(StorePart):
 
     @open_to(LEAD)
     def trace_verdicts(self, trace_id: str) -> pd.DataFrame:
-        """Return judge_id, sample, outcome, grade, reason and evidence (JSON text) of verdicts."""
+        """Return the verdicts on a trace, by judge and sample.
+
+        Columns: judge_id, sample, outcome, grade, reason, evidence and detail (JSON text), cause,
+        cost_usd.
+        """
         return self._frame(
-            "SELECT judge_id, sample, outcome, grade, reason, evidence FROM verdict "
+            "SELECT judge_id, sample, outcome, grade, reason, evidence, cause, cost_usd, detail "
+            "FROM verdict "
             "WHERE trace_id = ? ORDER BY judge_id, sample",
             [trace_id],
         )

@@ -686,6 +686,8 @@ def _insert_verdicts(cursor: Cursor, fresh: list[Verdict]) -> None:
             "proposed": pa.array([v.proposed for v in fresh], pa.bool_()),
             "grade": pa.array([v.grade for v in fresh], pa.int32()),
             "cost_usd": pa.array([v.cost_usd for v in fresh], pa.float64()),
+            "cause": pa.array([v.cause for v in fresh], pa.string()),
+            "detail": pa.array([v.detail for v in fresh], pa.string()),
             "created_at": pa.array([now] * len(fresh), pa.timestamp("us")),
         }
     )
@@ -770,6 +772,17 @@ class TraceStore(StorePart):
         return [found[trace_id] for trace_id in trace_ids if trace_id in found]
 
     @open_to(LEAD)
+    def content_hashes(self, trace_ids: Sequence[str]) -> dict[str, str]:
+        """Return the hash of the content of each of these traces that is in the store."""
+        with self._db.read() as cursor:
+            found = cursor.execute(
+                "SELECT trace_id, content_hash FROM trace "
+                "WHERE list_contains(?::VARCHAR[], trace_id)",
+                [list(trace_ids)],
+            ).fetchall()
+        return dict(found)
+
+    @open_to(LEAD)
     def trace_frame(self) -> pd.DataFrame:
         """Return the index of all traces, in the order of import.
 
@@ -848,10 +861,15 @@ class TraceStore(StorePart):
 
     @open_to(LEAD)
     def verdict_samples(self, judge_id: str) -> pd.DataFrame:
-        """Return every verdict of a judge, repeated samples included, by trace and sample."""
+        """Return every verdict of a judge, repeated samples included, by trace and sample.
+
+        `of_all` marks the verdict of all samples together: it is not one more of them.
+        """
         # grade: 1 to 5, missing NaN; evidence: JSON text.
         return self._frame(
-            "SELECT trace_id, sample, outcome, grade, reason, evidence FROM verdict "
+            "SELECT trace_id, sample, outcome, grade, reason, evidence, "
+            "coalesce(sample = 0 AND (detail ->> '$.samples')::INTEGER > 1, false) AS of_all, "
+            "FROM verdict "
             "WHERE judge_id = ? OR (? = ? AND starts_with(judge_id, ?)) ORDER BY trace_id, sample",
             [judge_id, judge_id, SOURCE_JUDGE, SOURCE_JUDGE],
         )

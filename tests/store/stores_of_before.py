@@ -82,12 +82,26 @@ def fill(store: Store) -> None:
         ]
     )  # fmt: skip
     store.add_verdicts([Verdict(judge_id="judge-2", trace_id="t-0", outcome="hallucinated")])
+    _judge(store)
     _examine(store)
     store.import_hidden_items(batch, [_draft("again", "t-0", "ann", batch, PARTIAL_PLUS)])
     store.allow_attempt(client_token="once more", reviewer_id="bob", by="lea", reason="ill")
     store.save_view("long ones", SavedView(chosen=TraceFilter(workflows=("research",))))
     store.set_passphrase("lea", PASSPHRASE)
     store.link("ada", email="ada@example.org")
+
+
+def _judge(store: Store) -> None:
+    """Run two versions of one judge; the second one is in use, and was looked at once."""
+    store.add_judge("strict", "a" * 64, '{"version": {"samples": 3}}')
+    store.add_judge("strict-2", "b" * 64, '{"version": {"samples": 3}}', "strict")
+    none = Verdict(
+        judge_id="strict-2", trace_id="t-1", outcome="no_verdict", cause="length",
+        detail='{"samples": 3}',
+    )  # fmt: skip
+    store.add_verdicts([none])
+    store.use_judge("strict-2")
+    store.add_look("strict-2", "exam_b", 1, '{"status": "not_shown"}')
 
 
 def _draft(

@@ -135,11 +135,23 @@ def test_examinations_and_certificates_are_there(store: Store) -> None:
 
 
 def test_verdicts_are_there(store: Store) -> None:
-    assert sorted(store.judge_frame()["judge_id"]) == ["judge-1", "judge-2"]
+    assert {"judge-1", "judge-2"} <= set(store.judge_frame()["judge_id"])
     found = store.verdict_frame("judge-1").set_index("trace_id")["outcome"].to_dict()
     expected = dict.fromkeys((f"t-{n}" for n in range(10)), "complete")
     assert found == expected | {"t-3": "abandoned"}
     assert list(store.verdict_frame("judge-2")["outcome"]) == ["hallucinated"]
+
+
+def test_judges_that_were_run_are_there(store: Store) -> None:
+    if not store.judges():  # none could be run before schema 5
+        assert store.judge_in_use() is None
+        return
+    assert [(j.judge_id, j.line) for j in store.judges()] == [
+        ("strict", "strict"), ("strict-2", "strict")
+    ]  # fmt: skip
+    assert store.judge_in_use() == "strict-2"
+    assert [look.body for look in store.looks("strict", "exam_b")] == [{"status": "not_shown"}]
+    assert store.trace_verdicts("t-1").set_index("judge_id")["cause"]["strict-2"] == "length"
 
 
 def test_the_insert_is_there_with_its_label(store: Store) -> None:

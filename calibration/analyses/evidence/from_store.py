@@ -357,7 +357,7 @@ def with_context(store: Store, data: CalibrationData) -> CalibrationData:
     ids = data.labelled["trace_id"]
     texts = {t.trace_id: t.response or "" for t in store.for_review(ids.tolist())}
     grades = ids.map(first["grade"]).fillna(0).to_numpy(dtype=np.int64)
-    known = samples[samples["trace_id"].isin(data.traces["trace_id"])]
+    known = samples[samples["trace_id"].isin(data.traces["trace_id"]) & ~samples["of_all"]]
     code = {name: k for k, name in enumerate((*data.classes, NO_VERDICT))}
     wide = known.assign(code=known["outcome"].map(code)).pivot_table(
         index="trace_id", columns="sample", values="code", aggfunc="first"
@@ -496,7 +496,7 @@ def drawn_frame(loaded: CalibrationData) -> pd.DataFrame:
 
 
 def choose_judge(store: Store, judge_id: str | None) -> str:
-    """Return the named judge, else the only one, else the grades of the files.
+    """Return the named judge, else the one in use, else the only one, else the grades of the files.
 
     Raises InputError if there is no such judge, or several and none was named; CalibrationError if
     the store holds no verdicts.
@@ -511,11 +511,17 @@ def choose_judge(store: Store, judge_id: str | None) -> str:
         if judge_id in known or (judge_id == SOURCE_JUDGE and any(map(_is_source, known))):
             return judge_id
         raise InputError(f"no judge {judge_id!r}; there are {known}")
+    in_use = store.judge_in_use()
+    if in_use in known:
+        return str(in_use)
     if len(known) == 1:
         return str(known[0])
     if all(map(_is_source, known)):
         return SOURCE_JUDGE
-    raise InputError(f"several judges have verdicts, name one with --judge: {known}")
+    raise InputError(
+        f"several judges have verdicts, name one with --judge: {known}; `asr judge promote NAME` "
+        "puts one in use for good"
+    )
 
 
 def _is_source(judge_id: str) -> bool:

@@ -67,6 +67,7 @@ def doubts(
 
 def _of_samples(store: Store, frame: pd.DataFrame, judge_id: str) -> NDArray[np.float64]:
     samples = store.verdict_samples(judge_id)
+    samples = samples[~samples["of_all"]]
     if samples.empty or samples["sample"].max() < 1:
         raise CalibrationError(
             f"judge {judge_id!r} has one verdict on each trace, so its samples cannot disagree; "
