@@ -50,6 +50,13 @@ def open_store(path: Path) -> Store:
         return _opened[path][0]
 
 
+def publish(store: Store) -> None:
+    """Let a process that is started now read the store as it is now."""
+    with _opened_lock:
+        _, keeper = _opened[store.path]
+    keeper.publish()
+
+
 def cookie() -> str:
     """Return the name of the session's cookie: with HTTPS one that no other host or port sets."""
     public = public_origin()

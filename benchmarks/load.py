@@ -2,9 +2,12 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -21,15 +24,16 @@ PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "load.md"
 HEAD = """# Reviewers at work at the same time
 
 `make load` measures on a quiet machine and adds a section here, newest first; `make load PART=soak`
-measures one part of `steady`, `limit` and `soak`. The simulated reviewers speak the protocol of the
-Label page over WebSockets to a real server on the same machine. They think for a log-normal time
-before each label, and send a draft halfway for three of four. Every trace has 100 steps. A label is
-timed from sending it to the answer that the store holds it. Memory is what the server's process
-holds (RSS) at the start of the measurement, halfway and at the end. `benchmarks/load.py` holds the
-code.
+measures one part of `steady`, `limit`, `soak` and `judge`. The simulated reviewers speak the
+protocol of the Label page over WebSockets to a real server on the same machine. They think for a
+log-normal time before each label, and send a draft halfway for three of four. Every trace has 100
+steps. A label is timed from sending it to the answer that the store holds it. Memory is what the
+server's process holds (RSS) at the start of the measurement, halfway and at the end.
+`benchmarks/load.py` holds the code.
 """
 
-PARTS = ("steady", "limit", "soak")
+PARTS = ("steady", "limit", "soak", "judge")
+JUDGED, AT_ONCE, ANSWER_S = 500, 4, 0.5  # traces, requests in flight, seconds for an answer
 AIM_S, SLOW_S = 0.25, 1.0
 COLUMNS = (
     "reviewers", "minutes", "labels", "labels/s", "p50, ms", "p95, ms", "lost", "doubled",
@@ -102,19 +106,51 @@ async def _work(
     return began, ended, (memory[0], memory[1], memory[2]), server_cores, people_cores
 
 
+def alone(_: Path) -> AbstractContextManager[None]:
+    """Let nothing else work on a store."""
+    return nullcontext()
+
+
+@contextmanager
+def judging(store: Path) -> Iterator[None]:
+    """Let a worker judge 500 traces of a store that a server holds, at a scripted endpoint."""
+    asr = [sys.executable, "-c", "from calibration.cli import main; main()", "judge"]
+    own = ["--store", str(store)]
+    serve = [sys.executable, "-m", "tests.judging.small_model", str(ANSWER_S)]
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as endpoint:
+        url = next(iter(endpoint.stdout or ())).strip()
+        new = [*asr, "new", "load", "--model", "m", "--url", url, "--samples", "1", *own]
+        subprocess.run(new, check=True, stdout=subprocess.DEVNULL)
+        cap = ["--cap-tokens", str(10**9), "--at-once", str(AT_ONCE), "--limit", str(JUDGED)]
+        with subprocess.Popen([*asr, "run", "load", *cap, *own], stdout=subprocess.PIPE) as worker:
+            yield
+            worker.communicate(timeout=300)
+        if worker.returncode:
+            raise RuntimeError("the worker has not judged all traces")
+        endpoint.terminate()
+
+
 def stretch(
-    folder: Path, n_people: int, *, seconds: float, think_s: float, steps: int, seed: int
+    folder: Path,
+    n_people: int,
+    *,
+    seconds: float,
+    think_s: float,
+    steps: int,
+    seed: int,
+    beside: Callable[[Path], AbstractContextManager[None]] = alone,
 ) -> Stretch:
-    """Measure people who label a batch of their own store for a time."""
+    """Measure people who label a batch of their own store for a time, with something beside."""
     server = Server(folder / f"load-{n_people}-{seconds:.0f}.duckdb")
-    n_traces = int(n_people * (10 + 1.2 * (seconds + 60) / think_s))
+    n_traces = max(JUDGED, int(n_people * (10 + 1.2 * (seconds + 60) / think_s)))
     batch, names = build_team_store(server.store, n_people, n_traces, steps=steps)
     people = team(server.port, names, batch, think_s=think_s, seed=seed)
     server.start()
     try:
-        began, ended, memory, server_cores, people_cores = asyncio.run(
-            _work(server.pid, people, seconds, Random(seed))
-        )
+        with beside(server.store):
+            began, ended, memory, server_cores, people_cores = asyncio.run(
+                _work(server.pid, people, seconds, Random(seed))
+            )
     finally:
         server.stop()
     held = look(server.store)
@@ -143,22 +179,29 @@ def stretch(
 @click.option("--seconds", default=300.0, show_default=True, help="Of the steady part.")
 @click.option("--soak-people", default=20, show_default=True)
 @click.option("--soak-seconds", default=1800.0, show_default=True)
+@click.option("--judge-seconds", default=90.0, show_default=True, help="With and without.")
 @click.option("--limit-seconds", default=60.0, show_default=True, help="A number of reviewers.")
 @click.option("--more", default=25, show_default=True, help="Reviewers from one row to the next.")
 @click.option("--most", default=500, show_default=True, help="Reviewers at which to stop.")
 @click.option("--output", type=click.Path(path_type=Path), default=PAGE, show_default=False)
 def main(
     parts: tuple[str, ...], seed: int, think_s: float, steps: int, people: int, seconds: float,
-    soak_people: int, soak_seconds: float, limit_seconds: float, more: int, most: int, output: Path,
+    soak_people: int, soak_seconds: float, judge_seconds: float, limit_seconds: float, more: int,
+    most: int, output: Path,
 ) -> None:  # fmt: skip
     """Measure and write the page."""
     chosen, busy = parts or PARTS, os.getloadavg()[0]
     found = []
 
-    def measure(n: int, seconds: float) -> Stretch:
+    def measure(
+        n: int,
+        seconds: float,
+        beside: Callable[[Path], AbstractContextManager[None]] = alone,
+    ) -> Stretch:
         with tempfile.TemporaryDirectory() as directory:
             done = stretch(
-                Path(directory), n, seconds=seconds, think_s=think_s, steps=steps, seed=seed
+                Path(directory), n, seconds=seconds, think_s=think_s, steps=steps, seed=seed,
+                beside=beside,
             )  # fmt: skip
         click.echo(f"{done}", err=True)
         return done
@@ -187,6 +230,14 @@ def main(
     if "soak" in chosen:
         done = measure(soak_people, soak_seconds)
         found.append("### Soak\n\n" + table(COLUMNS, [done.row()]))
+    if "judge" in chosen:
+        idle, busy_one = (measure(5, judge_seconds, each) for each in (alone, judging))
+        ratio = busy_one.times.p95 / idle.times.p95
+        found.append(
+            f"### Beside a judge\n\nWhile {JUDGED} traces are judged, {AT_ONCE} at once, an answer "
+            f"each {ANSWER_S} s, the p95 is {ratio:.2f} times that without (second row).\n\n"
+            + table(COLUMNS, [busy_one.row(), idle.row()])
+        )
     head = run_head(["asr-calibration", "streamlit", "duckdb"], load=busy, seed=seed)
     about = f"Mean think time {think_s:g} s, {steps} steps a trace.\n\n"
     section = head + about + "\n".join(found)

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from uuid import uuid4
 
@@ -128,6 +128,12 @@ class Trace:
     success_criteria: str | None = None
     metadata: dict[str, object] = field(default_factory=dict)
     simulated: bool = False
+
+    def for_review(self) -> "TraceForReview":
+        """Return what a reviewer may see of the trace; the agent is named to nobody."""
+        own = {"agent": "A", "simulated_user": self.source in SIMULATED_USERS}
+        names = {f.name for f in fields(TraceForReview)} - own.keys()
+        return TraceForReview(**{name: getattr(self, name) for name in names} | own)
 
     def content_hash(self) -> str:
         """Hash of everything but the identity: equal content has an equal hash."""

@@ -15,6 +15,17 @@ from calibration.cli import main
 FIXTURES = Path(__file__).parent / "fixtures"
 ASR = [sys.executable, "-c", "from calibration.cli import main; main()"]
 Run = Callable[..., Result]
+HOLDER = """
+import sys
+from calibration.store import Store
+with Store.open(sys.argv[1]) as store:
+    keeper = store.keeper()
+    keeper.round()
+    keeper.start()
+    print("ready", flush=True)
+    sys.stdin.read()
+    keeper.stop()
+"""
 
 
 def run(*arguments: object, code: int = 0, env: dict[str, str] | None = None) -> Result:

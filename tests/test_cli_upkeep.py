@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_backup_is_made_checked_and_restored(asr: Run, path: Path, tmp_path: Path) -> None:
     made = json.loads(asr("backup", tmp_path / "b", "--store", path, "--json").stdout)
-    assert made["schema"] == 4
+    assert made["schema"] == 5
     assert made["removed"] == []
     checked = asr("restore", made["backup"], "--check", "--store", path).stdout
     assert f"{made['files']} files are as they were written" in checked
@@ -48,9 +48,9 @@ def test_an_older_store_is_upgraded_once(asr: Run, tmp_path: Path) -> None:
     path = unpack("schema-1", tmp_path)
     assert "`asr upgrade --store" in asr("traces", "--store", path, code=1).stderr
     done = json.loads(asr("upgrade", "--store", path, "--json").stdout)
-    assert (done["schema_before"], done["schema"]) == (1, 4)
+    assert (done["schema_before"], done["schema"]) == (1, 5)
     assert Path(done["backup"], "manifest.json").exists()
-    assert "has schema 4 already" in asr("upgrade", "--store", path).stdout
+    assert "has schema 5 already" in asr("upgrade", "--store", path).stdout
     assert "10 traces" in asr("traces", "--store", path).stdout
     assert "no store here" in asr("upgrade", "--store", tmp_path / "none", code=2).stderr
 

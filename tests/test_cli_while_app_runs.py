@@ -11,20 +11,8 @@ from click.testing import Result
 
 from calibration import files
 from calibration.store import Store, store
-from tests.cli_runs import ASR, Run, run
+from tests.cli_runs import ASR, HOLDER, Run, run
 from tests.store.builders import make_traces
-
-HOLDER = """
-import sys
-from calibration.store import Store
-with Store.open(sys.argv[1]) as store:
-    keeper = store.keeper()
-    keeper.round()
-    keeper.start()
-    print("ready", flush=True)
-    sys.stdin.read()
-    keeper.stop()
-"""
 
 
 @pytest.fixture

@@ -11,7 +11,16 @@ import streamlit as st
 
 from app.components.charts import mark_chart, series_chart
 from app.components.sections import as_table, folded
-from calibration.reporting.document import Block, Facts, Listing, Section, Table, Trend, Words
+from calibration.reporting.document import (
+    Block,
+    Document,
+    Facts,
+    Listing,
+    Section,
+    Table,
+    Trend,
+    Words,
+)
 from calibration.text import shown
 
 # Tables that say little more than their chart does are folded away below it.
@@ -25,6 +34,17 @@ AXES = {
     "x": "multiple of ceiling",
     "variance": "share of the variance",
 }
+
+
+def whole(of: Document, *, key: str) -> None:
+    """Draw a short document inside a section: what it says, then its parts, titled ones folded."""
+    st.text("\n".join(shown(line, most=1_000) for line in of.about))
+    for number, part in enumerate(of.sections):
+        inside = partial(blocks, part.blocks, key=f"{key}_{number}")
+        if part.title:
+            folded(f"{key}_{number}", part.title, part.answer, inside, small=True)
+        else:
+            inside()
 
 
 def section(of: Section, *, key: str) -> None:
@@ -72,7 +92,7 @@ def _words(block: Words, key: str) -> None:
 def table(of: Table, key: str) -> None:
     """Draw a table, with its marks above it where it has some."""
     drawn = of.scale is not None and any(row.mark is not None for row in of.rows)
-    if not of.folded:
+    if of.title and not of.folded:
         st.markdown(f"##### {_heading(of.title)}")
     if not of.rows:
         st.text(of.empty)

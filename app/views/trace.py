@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from app import frame, session
-from app.components import trace_links, traces
+from app.components import proofs, trace_links, traces
 from app.desk.data import bounded_text
 from app.desk.plain import trace_as_text
 from calibration.analyses.evidence.data import quotes_in
@@ -15,6 +15,7 @@ from calibration.analyses.evidence.from_store import TOGETHER, labelled_trace
 from calibration.records import NO_VERDICT, REFERENCE_SOURCE, TraceForReview
 from calibration.reporting.document import usd
 from calibration.store import Store, TraceFacts
+from calibration.taxonomy import Taxonomy
 from calibration.text import one_line
 
 MOST_NAME = 4_096
@@ -254,15 +255,25 @@ def _verdicts(store: Store, verdicts: pd.DataFrame) -> None:
     if verdicts.empty:
         st.text("No judge has given a verdict on this trace.")
         return
-    titles = _titles(store)
-    for row in verdicts.astype(object).where(verdicts.notna(), None).to_dict("records"):
-        with st.container(border=True):
-            again = f", repeat {row['sample']}" if row["sample"] else ""
-            grade = "" if row["grade"] is None else f" (grade {row['grade']} of 5)"
-            outcome = titles.get(row["outcome"], row["outcome"])
-            st.text(f"{frame.judge_name(row['judge_id'])}{again}: {outcome}{grade}")
-            st.text("Reason: " + bounded_text(row["reason"] or "none given"))
-            traces.quotes((part.step_id, part.quote) for part in quotes_in(row["evidence"]))
+    taxonomy = store.taxonomy()
+    for number, rows in enumerate(proofs.rows_of(verdicts).values()):
+        if proofs.detail_of(rows[0]):
+            with st.container(border=True):
+                _verdict(rows[0], taxonomy)
+                proofs.show(rows, taxonomy, key=f"trace_proof_{number}")
+            continue
+        for row in rows:
+            with st.container(border=True):
+                _verdict(row, taxonomy)
+                traces.quotes((part.step_id, part.quote) for part in quotes_in(row["evidence"]))
+
+
+def _verdict(row: proofs.Row, taxonomy: Taxonomy) -> None:
+    again = f", repeat {row['sample']}" if row["sample"] else ""
+    grade = "" if row["grade"] is None else f" (grade {row['grade']} of 5)"
+    outcome = proofs.title(row, taxonomy)
+    st.text(f"{frame.judge_name(row['judge_id'])}{again}: {outcome}{grade}")
+    st.text("Reason: " + bounded_text(row["reason"] or "none given"))
 
 
 def _facts(facts: TraceFacts) -> dict[str, object]:

@@ -62,7 +62,7 @@ LABEL_COLUMNS = (
 VERDICT_COLUMNS = (
     "trace_id", "outcome", "sample", "judge", "workflow", "task", "stratum", "cost_usd", "units",
     "ceiling_usd", "started_at", "agent", "model", "steps", "response_chars", "grade", "reason",
-    "evidence_step", "evidence_quote",
+    "evidence_step", "evidence_quote", "of_all",
 )  # fmt: skip
 
 SKIPPED, ADJUDICATED = "a skipped trace, no label", "an adjudicated class, no reviewer's label"
@@ -257,6 +257,7 @@ def import_verdicts(store: Store, path: Path, *, judge_id: str) -> ImportResult[
                 reason=row.reason,
                 evidence=row.evidence,
                 grade=row.grade,
+                detail='{"of_all": true}' if row.of_all else None,
             )
         )
     done = store.add_verdicts(verdicts)
@@ -482,6 +483,7 @@ def _verdict_row(verdict: Row) -> Row:
     return {
         "outcome": verdict["outcome"],
         "sample": verdict["sample"],
+        "of_all": "yes" if verdict.get("of_all") else "",
         "grade": None if pd.isna(grade) else int(grade),
         "reason": _text(verdict.get("reason")),
         **_evidence(verdict.get("evidence")),

@@ -25,7 +25,8 @@ SECTIONS = {
         "reference": "reference", "certify": "people",
     },
     "Judge": {
-        "verdicts": "data", "calibrate": "calibrate", "escalate": "planning", "audit": "planning",
+        "judge": "judge", "verdicts": "data", "calibrate": "calibrate", "escalate": "planning",
+        "audit": "planning",
     },
     "Results": {
         "status": "results", "report": "results", "compare": "results", "gate": "gate",

@@ -1,11 +1,13 @@
 """Commands that keep a store safe: backup, restore, upgrade, and what is wrong with it."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import click
 
+from calibration.analyses.judging.runs import examine_runs, runs_folder
 from calibration.cli.terminal import (
     EXISTING,
     open_to_read,
@@ -115,6 +117,8 @@ def doctor(path: Path, repair: bool, as_data: bool) -> None:
     asr doctor --repair
     """
     found = examine(path, repair=repair)
+    if runs_folder(path).exists():
+        found = replace(found, findings=(*found.findings, *examine_runs(path)))
     if as_data:
         checks = [
             {"check": f.check, "status": f.status, "found": f.found, "mend": f.mend or None}

@@ -9,4 +9,6 @@ best version for the choice, compares versions on the same traces, and certifies
 
 `journal` keeps what was sent and answered, `budget` what it cost and may cost; `transport` speaks
 to the endpoint, `pace` says when, `runner` drives them, and `probe` asks what an endpoint can do.
+
+`probes` ask a judge about changed traces whose right effect is known, as an order to it in a trace.
 """

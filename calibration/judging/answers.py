@@ -17,6 +17,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from calibration.files import unique_keys
+from calibration.judging.budget import tokens_of
 from calibration.judging.prompt import INPUT, RESPONSE, STATES, UNSEEN, Piece, fenced, pieces_of
 from calibration.judging.requests import QuotedEvidence
 from calibration.records import TraceForReview
@@ -28,6 +29,7 @@ OVERFLOW, CUT, ERROR = "context_overflow", "cut_by_server", "error"
 
 SHORTEST_QUOTE, LONGEST_QUOTE = 12, 300
 CUT_BELOW = 0.7  # of the estimated tokens of a prompt
+NONSENSE_BELOW = 0.1
 MOST_STARTS = 200  # places at which an object is looked for
 MOST_OF_A_MESSAGE = 300
 
@@ -205,14 +207,16 @@ def read_reply(status: int, body: str, expected: Expected) -> Usable | Unusable:
         return ended
     if not isinstance(message, dict):
         return Unusable(cause=ERROR, message="the reply holds no message")
-    tokens = _prompt_tokens(data)
-    if tokens is not None and tokens < CUT_BELOW * expected.prompt_tokens:
+    found = _answer_in(message, expected)
+    tokens = _prompt_tokens(body, data)
+    # Who copies both code words has read more than a count of nonsense says.
+    least = 0 if isinstance(found, Unusable) else NONSENSE_BELOW * expected.prompt_tokens
+    if tokens is not None and least <= tokens < CUT_BELOW * expected.prompt_tokens:
         return Unusable(
             cause=CUT,
             message=f"the server read {tokens:,} tokens of about {expected.prompt_tokens:,.0f}",
             limit=tokens,
         )
-    found = _answer_in(message, expected)
     if isinstance(found, Unusable):
         return found
     return Usable(answer=found, model=str(data.get("model") or ""))
@@ -265,7 +269,7 @@ _LIMITS = (
     rf"with {_N} maximum context length",
     rf"context size {_N}",
     rf"context window (?:of|is) {_N}",
-    rf"> {_N} maximum",
+    rf"> {_N}\b",
     rf"must be <= {_N}",
     rf"tokens allowed {_N}",
     rf"limit:? {_N}",
@@ -342,8 +346,11 @@ def _ended(choice: Mapping[str, Any], message: Mapping[str, Any]) -> Unusable | 
     return None
 
 
-def _prompt_tokens(data: Mapping[str, Any]) -> int | None:
-    """Return how many tokens the server read, None where it does not say."""
+def _prompt_tokens(body: str, data: Mapping[str, Any]) -> int | None:
+    """Return how many tokens the server read, those in its cache too; None if it does not say."""
+    counted = tokens_of(body)
+    if counted is not None:
+        return counted.input
     usage = data.get("usage")
     tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
     known = isinstance(tokens, int) and not isinstance(tokens, bool) and tokens > 0

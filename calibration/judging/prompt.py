@@ -41,7 +41,7 @@ UNSEEN = re.compile(
     "\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _BRACKET = re.compile("[<\u2039\u2329\u27e8\u276e\u3008\u02c2\u1438\u2270\ufe64\uff1c]")
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _CONSONANTS, _VOWELS = "bdfghjklmnprstvz", "aiou"
 
 _DATA_RULES = """\
@@ -205,7 +205,7 @@ def without_thoughts(step: Step) -> Step:
     """
     if step.role != AGENT_ROLE or step.content is None:
         return step
-    words = None if step.tool else _THOUGHT.sub("", step.content)
+    words = None if step.tool else THOUGHT.sub("", step.content)
     return replace(step, content=words)
 
 
@@ -436,16 +436,17 @@ class Renderer:
                     f"question {node.id!r} has the name of another field of a judge's answer; "
                     "rename it in the taxonomy"
                 )
-        self.head = code_word("head", version.prompt_id)
+        self._prompt_id = version.prompt_id
+        self.head = code_word("head", self._prompt_id)
         self.static = self._static(few_shots)
 
     def tail(self, content_hash: str, call: int) -> str:
         """Return the code word after a trace, another one for each call."""
-        return code_word("tail", self.version.prompt_id, content_hash, call)
+        return code_word("tail", self._prompt_id, content_hash, call)
 
     def mark(self, content_hash: str) -> str:
         """Return the tag around the texts of a trace: its name with 8 hexadecimal digits."""
-        digest = sha256(f"{self.version.prompt_id} {content_hash}".encode()).hexdigest()
+        digest = sha256(f"{self._prompt_id} {content_hash}".encode()).hexdigest()
         return f"{TAG}-{digest[:8]}"
 
     def room(self, token_limit: int) -> int | None:
@@ -560,7 +561,7 @@ class Renderer:
             ),
             _ANSWER_RULES,
         ]
-        tag = f"{TAG}-{sha256(self.version.prompt_id.encode()).hexdigest()[:8]}"
+        tag = f"{TAG}-{sha256(self._prompt_id.encode()).hexdigest()[:8]}"
         for number, few_shot in enumerate(few_shots, 1):
             parts.append(f"Worked example {number}\n\n{_example(few_shot, self.taxonomy, tag)}")
         return "\n\n".join(parts) + "\n"

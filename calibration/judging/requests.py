@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 from calibration.records import TraceForReview
@@ -33,7 +34,7 @@ class Capabilities:
     context: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """One call: the arguments of `chat.completions.create`, and what it is about.
 
@@ -68,16 +69,18 @@ class Request:
     @property
     def input_bytes(self) -> int:
         """UTF-8 bytes of all that becomes input tokens: messages, tools and schema."""
-        return len(_canonical(self._input()).encode(errors="surrogatepass"))
+        return self._sizes[0]
 
     @property
     def input_characters(self) -> int:
         """Characters of all that becomes input tokens."""
-        return len(_canonical(self._input()))
+        return self._sizes[1]
 
-    def _input(self) -> list[object]:
+    @cached_property  # asked for several times a call, and a prompt is long
+    def _sizes(self) -> tuple[int, int]:
         names = ("messages", "tools", "response_format")
-        return [self.body[name] for name in names if name in self.body]
+        text = _canonical([self.body[name] for name in names if name in self.body])
+        return len(text.encode(errors="surrogatepass")), len(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +112,8 @@ class SampleVerdict:
     """What one sample of a judge says about a trace; `outcome` is a class or `no_verdict`.
 
     `cause` says why there is no verdict; `answer` is the checked answer, `replies` the keys of the
-    requests that it was read from, in order.
+    requests that it was read from, in order. What these cost and how long they took the runner
+    adds: `cost_usd` is None without prices or without usage.
     """
 
     trace_id: str
@@ -122,6 +126,8 @@ class SampleVerdict:
     flags: tuple[str, ...] = ()
     cut_characters: int = 0
     replies: tuple[str, ...] = ()
+    cost_usd: float | None = None
+    latency_s: float | None = None
 
 
 class Judge(Protocol):

@@ -11,7 +11,7 @@ import random
 import signal
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -181,6 +181,16 @@ def dry_run(
     )
 
 
+def paid(verdict: SampleVerdict, replies: Sequence[Reply]) -> SampleVerdict:
+    """Return a verdict with what its replies cost and how long they took."""
+    costs = [reply.cost_usd for reply in replies if reply.cost_usd is not None]
+    return replace(
+        verdict,
+        cost_usd=sum(costs) if costs else None,
+        latency_s=round(sum(reply.latency_s for reply in replies), 3),
+    )
+
+
 async def run(
     folder: Path,
     judge: Judge,
@@ -279,7 +289,7 @@ class _Worker:
         """Ask for every sample; return how far it came."""
         self.journal = journal
         take_control(journal.folder)  # what an earlier worker did not live to see
-        if isinstance(traces, Sequence):
+        if isinstance(traces, Sized):
             self.total = len(traces) * self.judge.samples
         with self._signals():
             await journal.control("started", pid=os.getpid(), cut_off=await journal.mark_killed())
@@ -344,7 +354,7 @@ class _Worker:
             if isinstance(step, SampleVerdict):
                 if self.asked > before:
                     self.recent.append(self.clock.now())
-                return step
+                return paid(step, replies)
             key = step.key(self.judge.judge_id)
             if any(reply.key == key for reply in replies):
                 raise JudgeRunError(f"the judge asks twice for call {step.call}.{step.reask}")

@@ -115,6 +115,7 @@ class TreeJudge:
     ) -> None:
         _check(version, taxonomy, few_shots, capabilities)
         self.version, self.taxonomy, self.capabilities = version, taxonomy, capabilities
+        self.few_shots = tuple(few_shots)
         self._schemas = _schemas(version, taxonomy)
         forms = {form: shape_of(schema) for form, schema in self._schemas.items()}
         self._renderer = Renderer(version, taxonomy, few_shots, forms=forms)

@@ -3,8 +3,9 @@
 `database` is the file with its lock, `schema` its tables and their upgrades, `files` what lies
 beside it; `backup` and `doctor` keep it safe; `people`, `sign_in`, `provider_links` and
 `certification` say who may do what; `traces` and `batches` hold what is labelled, `trace_search`
-finds it, `trace_record` is all about one of it; `queue` and `leases` give it out; `labels` and
-`adjudication` are the events. `store` is all of it as other modules use it.
+finds it, `trace_record` is all about one of it; `judges` are versions that we run; `queue` and
+`leases` give it out; `labels` and `adjudication` are the events. `store` is all of it as other
+modules use it.
 """
 
 from calibration.store.adjudication import Settlement

@@ -269,7 +269,7 @@ def _everything(store: Path) -> list[Path]:
 
 def _beside(store: Path) -> Iterator[tuple[Path, str]]:
     """Yield the folders and files beside a store that belong to it, with their suffix."""
-    for suffix in (".traces", ".reference"):
+    for suffix in (".traces", ".reference", ".judge"):
         path = store.with_suffix(suffix)
         if path.exists():
             yield path, suffix

@@ -265,9 +265,10 @@ def _rights(store: Path, *, repair: bool) -> Finding:
     """Report files that others may read."""
     if os.name != "posix":
         return Finding(check="rights", status=OK, found="not checked on this system")
-    beside = [parts_directory(store), inbox(store), snapshot_path(store), commits_path(store)]
+    folders = [parts_directory(store), inbox(store), store.with_suffix(".judge")]
+    beside = [*folders, snapshot_path(store), commits_path(store)]
     paths = [path for path in [*_changing(store), *beside] if path.exists()]
-    paths += [file for folder in beside[:2] for file in folder.rglob("*")]
+    paths += [file for folder in folders for file in folder.rglob("*")]
     wide = [path for path in paths if path.stat().st_mode & 0o077]
     if repair:
         for path in wide:

@@ -1,4 +1,4 @@
-"""Judges that we run: their versions, which one is in use, and looks at locked labels."""
+"""Judges that we run: their versions, and looks at locked labels."""
 
 import json
 import re
@@ -7,10 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from calibration.errors import InputError
-from calibration.store.database import Cursor, put_setting, record_audit, rows, setting, utc_now
+from calibration.store.database import Cursor, record_audit, rows, utc_now
 from calibration.store.people import LEAD, StorePart, open_to
 
-IN_USE = "judge in use"
 MOST_BODY = 1_000_000  # characters
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -98,21 +97,6 @@ class JudgeStore(StorePart):
         """Return a judge that we run; InputError if there is none of this name."""
         with self._db.read() as cursor:
             return _stored(cursor, judge_id)
-
-    @open_to(LEAD)
-    def use_judge(self, judge_id: str) -> None:
-        """Let results take a judge where none is named; it must have a verdict."""
-        with self._db.write() as cursor:
-            if not cursor.execute("SELECT 1 FROM judge WHERE judge_id = ?", [judge_id]).fetchone():
-                raise InputError(f"judge {judge_id!r:.80} has no verdict yet; run it first")
-            put_setting(cursor, IN_USE, judge_id, by=self._by())
-
-    @open_to(LEAD)
-    def judge_in_use(self) -> str | None:
-        """Return the judge that results take where none is named; None if nobody chose one."""
-        with self._db.read() as cursor:
-            found = setting(cursor, IN_USE)
-        return None if found is None else str(found)
 
     @open_to(LEAD)
     def add_look(self, judge_id: str, form: str, number: int, body: str) -> None:

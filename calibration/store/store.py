@@ -236,7 +236,7 @@ class Keeper(threading.Thread):
         # Snapshots: at once after a request (the command reads next), else 5 s apart or more.
         super().__init__(name="store-keeper", daemon=True)
         self._store, self._db = store, store._db
-        self._stopping = threading.Event()
+        self._stopping, self._publishing = threading.Event(), threading.Lock()
         self._published, self._published_at = -1, -SNAPSHOT_EVERY
 
     def run(self) -> None:
@@ -257,7 +257,7 @@ class Keeper(threading.Thread):
         taken = self.take_in()
         due = time.monotonic() - self._published_at >= SNAPSHOT_EVERY
         if due and not taken and self._db.changes != self._published:
-            self._publish()
+            self.publish()
 
     def stop(self) -> None:
         """Stop after the current round, and leave a snapshot of the last state."""
@@ -271,10 +271,12 @@ class Keeper(threading.Thread):
                 beat(self._db.path)
             self._stopping.wait(EVERY)
 
-    def _publish(self) -> None:
-        changes = self._db.changes
-        publish(self._db)
-        self._published, self._published_at = changes, time.monotonic()
+    def publish(self) -> None:
+        """Write a snapshot now: for another process that is started to read what was changed."""
+        with self._publishing:
+            changes = self._db.changes
+            publish(self._db)
+            self._published, self._published_at = changes, time.monotonic()
 
     def take_in(self) -> int:
         """Carry out all requests, oldest first, and put unreadable ones aside; return how many."""
@@ -286,7 +288,7 @@ class Keeper(threading.Thread):
                 call, arguments, origin = _read_request(path, self._store)
                 result = self._carry_out(call, arguments, origin)
                 reply = {"result": _convert.unstructure(result)}
-                self._publish()
+                self.publish()
             except CalibrationError as error:
                 reply = {"error": type(error).__name__, "message": str(error)}
             except Exception as error:

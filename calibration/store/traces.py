@@ -37,7 +37,16 @@ from calibration.records import (
     Verdict,
     Workflow,
 )
-from calibration.store.database import Cursor, Database, insert_table, record_audit, rows, utc_now
+from calibration.store.database import (
+    Cursor,
+    Database,
+    insert_table,
+    put_setting,
+    record_audit,
+    rows,
+    setting,
+    utc_now,
+)
 from calibration.store.files import make_private, sync_file
 from calibration.store.people import LEAD, REVIEWER, StorePart, open_to, put_workflow
 from calibration.taxonomy import Taxonomy
@@ -53,6 +62,7 @@ REVIEW_FIELDS = ("prompt", "inputs", "sub_goals", "steps", "response")
 LOOP = 3
 
 # Names come from untrusted files: cut here, whole in the transcript.
+IN_USE = "judge in use"
 MAX_NAME = 200
 
 _FEEDBACK = """
@@ -868,7 +878,7 @@ class TraceStore(StorePart):
         # grade: 1 to 5, missing NaN; evidence: JSON text.
         return self._frame(
             "SELECT trace_id, sample, outcome, grade, reason, evidence, "
-            "coalesce(sample = 0 AND (detail ->> '$.samples')::INTEGER > 1, false) AS of_all, "
+            "coalesce((detail ->> '$.of_all')::BOOLEAN, false) AS of_all, "
             "FROM verdict "
             "WHERE judge_id = ? OR (? = ? AND starts_with(judge_id, ?)) ORDER BY trace_id, sample",
             [judge_id, judge_id, SOURCE_JUDGE, SOURCE_JUDGE],
@@ -885,9 +895,24 @@ class TraceStore(StorePart):
         )
 
     @open_to(LEAD)
+    def use_judge(self, judge_id: str) -> None:
+        """Let results take a judge where none is named; it must have a verdict."""
+        with self._db.write() as cursor:
+            if not cursor.execute("SELECT 1 FROM judge WHERE judge_id = ?", [judge_id]).fetchone():
+                raise InputError(f"judge {judge_id!r:.80} has no verdict yet; run it first")
+            put_setting(cursor, IN_USE, judge_id, by=self._by())
+
+    @open_to(LEAD)
+    def judge_in_use(self) -> str | None:
+        """Return the judge that results take where none is named; None if nobody chose one."""
+        with self._db.read() as cursor:
+            found = setting(cursor, IN_USE)
+        return None if found is None else str(found)
+
+    @open_to(LEAD)
     def judge_frame(self) -> pd.DataFrame:
-        """Return judge_id, number of verdicts and simulated of every judge."""
+        """Return judge_id, number of traces with a verdict and simulated of every judge."""
         return self._frame(
-            "SELECT judge_id, count(v.trace_id) AS n, any_value(simulated) AS simulated "
+            "SELECT judge_id, count(DISTINCT v.trace_id) AS n, any_value(simulated) AS simulated "
             "FROM judge LEFT JOIN verdict v USING (judge_id) GROUP BY judge_id ORDER BY judge_id",
         )

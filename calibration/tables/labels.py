@@ -60,13 +60,15 @@ class LabelRow:
 class VerdictRow:
     """The verdict of a judge on one trace; without an outcome it gave no valid one.
 
-    `own_ceiling` : whether the table has ceilings; then None is no ceiling.
+    `own_ceiling` : whether the table has ceilings; then None is no ceiling. `of_all` : it is the
+    verdict of all samples together, and not one more of them.
     """
 
     line: int
     trace_id: str
     outcome: str = ""
     sample: int = 0
+    of_all: bool = False
     workflow: str = ""
     task: str = ""
     stratum: str = ""
@@ -214,7 +216,8 @@ def verdict_rows(source: Source, *, required: Sequence[str] = ()) -> Iterator[Ve
     Columns: trace_id, outcome; optional workflow, task, stratum (of an uneven draw), cost_usd,
     units, ceiling_usd, started_at, judge, agent, model, steps, response_chars, reason, grade (1 to
     5), evidence_step, evidence_quote, and sample: 0 or empty for the first verdict on a trace, 1
-    and up for further ones. `required` ones must not be empty.
+    and up for further ones. `of_all` marks a first one that is the verdict of all samples together.
+    `required` ones must not be empty.
     """
     for line, row in _with_outcome(source, required):
         with located(place_of(source), line):
@@ -228,6 +231,7 @@ def _verdict(line: int, row: Row) -> VerdictRow:
         trace_id=cell_text(row["trace_id"]),
         outcome=cell_text(row["outcome"]),
         sample=cell_whole(row, "sample", maximum=MAX_SAMPLE) or 0,
+        of_all=cell_flag(row, "of_all"),
         workflow=cell_text(row.get("workflow")),
         judge=cell_text(row.get("judge")),
         cost_usd=cell_number(row, "cost_usd", maximum=MAX_USD),

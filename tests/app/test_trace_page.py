@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -7,9 +8,11 @@ from streamlit.testing.v1 import AppTest
 from app import session
 from app.components import trace_links
 from app.components.trace_links import TraceList
+from calibration.analyses.judging.runs import verdicts_of
+from calibration.judging.requests import QuotedEvidence, SampleVerdict
 from calibration.records import REFERENCE_SOURCE, Evidence, Verdict
 from calibration.store import Store
-from tests.app.conftest import OpenApp, press, texts
+from tests.app.conftest import OpenApp, opened, press, texts
 from tests.store.builders import ABANDONED, COMPLETE, HALLUCINATED, Desk, make_trace
 
 HIDDEN = "XHIDDENX"
@@ -176,3 +179,63 @@ def test_lists_that_nobody_uses_give_way(monkeypatch: pytest.MonkeyPatch) -> Non
     trace_links.keep(third)
     assert trace_links.kept(names[0]) == first
     assert trace_links.kept(names[1]) is None
+
+
+def sample(number: int, outcome: str, **about: object) -> SampleVerdict:
+    return SampleVerdict(trace_id=IDS[0], sample=number, outcome=outcome, **about)  # type: ignore[arg-type]
+
+
+def test_a_verdict_of_a_judge_that_we_run_shows_its_proof(team: Path, open_app: OpenApp) -> None:
+    """Answers with reasons, quotes by what became of them, samples, cost, run and requests."""
+    answers: dict[str, dict[str, Any]] = {
+        node: {"answer": given, "reason": f"because {HOSTILE}", "evidence": []}
+        for node, given in ABANDONED.items()
+    }
+    first = next(iter(answers))
+    answers[first]["evidence"] = [
+        {"step": "S1", "quote": quote} for quote in ("The answer", "I look up", "never there")
+    ]
+    quotes = tuple(
+        QuotedEvidence(step=step, quote=quote, state=state)
+        for step, quote, state in (
+            ("response", "The answer", "verified"), ("S1", "I look up", "moved"),
+            ("S1", "never there", "unverified"), ("S9", f"goal {HOSTILE}", "unverified"),
+        )
+    )  # fmt: skip
+    samples = [
+        sample(0, "abandoned", answer=answers, evidence=quotes, reason="none of it",
+               flags=("unsupported_answer",), replies=("key-1", "key-2"), cost_usd=0.25,
+               latency_s=2.0),
+        sample(1, "abandoned", answer=answers, replies=("key-3",), cost_usd=0.25, latency_s=1.5),
+        sample(2, "no_verdict", cause="length", replies=("key-4",)),
+    ]  # fmt: skip
+    with Store.open(team) as store:
+        store.add_verdicts(verdicts_of("strict", "strict-001", samples))
+    app = open_app("trace", reviewer="lea", id=IDS[0])
+    said = texts(app)
+    for words in (
+        "strict: Abandoned", "Reason: none of it",
+        "Samples: Abandoned; Abandoned; No verdict: the answer was cut at the token limit",
+        f"because {HOSTILE}", "Verified quote from response:", "Moved quote: it is in S1",
+        "Unverified quote, not found in the trace:", f"goal {HOSTILE}",
+        "Note: an answer lacks the quote from the response that it needs.",
+        "Cost $0.50, answered in 3.5 s, run strict-001",
+    ):  # fmt: skip
+        assert words in said
+    assert said.count("Unverified quote") == 2
+    assert "key-1" not in said
+    opened(app, "trace_proof_1_journal", "trace_proof_1_3")
+    assert "key-1\nkey-2\nkey-3\nkey-4" in texts(app)
+    assert "There is no answer that could be read." in texts(app)
+    for element in [*app.markdown, *app.caption]:
+        assert "evil.test" not in element.value
+
+
+@pytest.mark.parametrize("detail", ["[]", '{"quotes": 3}', '{"answer": [1]}'])
+def test_a_detail_of_another_form_breaks_no_page(
+    team: Path, open_app: OpenApp, detail: str
+) -> None:
+    with Store.open(team) as store:
+        verdict = Verdict(judge_id="odd", trace_id=IDS[0], outcome="complete", detail=detail)
+        store.add_verdicts([verdict])
+    assert "odd: Completed" in texts(open_app("trace", reviewer="lea", id=IDS[0]))

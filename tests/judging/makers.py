@@ -86,11 +86,12 @@ def make_judge(
     )
 
 
-def practice_example() -> FewShot:
-    trace_id = reference().forms["practice"][0]
-    label = reference().labels[trace_id]
+def practice_example(outcome: str | None = None) -> FewShot:
+    """Return the first practice trace, or the first one of a class, with its label."""
+    labels = [reference().labels[trace_id] for trace_id in reference().forms["practice"]]
+    label = next(label for label in labels if outcome in (None, label.outcome))
     return FewShot(
-        trace=shown(reference().traces[trace_id]),
+        trace=shown(reference().traces[label.trace_id]),
         answers=label.answers,
         reason=label.rationale,
         evidence=tuple(Evidence(step_id=e.step_id, quote=e.quote) for e in label.evidence),
@@ -124,8 +125,12 @@ def text_of(request: Request) -> str:
 
 
 def words_of(request: Request) -> dict[str, str]:
+    """Return the code words of a request."""
+    return words_in(text_of(request))
+
+
+def words_in(text: str) -> dict[str, str]:
     """Return the code words as a model finds them: at the head, and the last one at the tail."""
-    text = text_of(request)
     (head,) = re.findall(r"^Code word at the head: (\S+)$", text, re.MULTILINE)
     tail = re.findall(r"^Code word at the tail: (\S+)$", text, re.MULTILINE)[-1]
     return {"head": head, "tail": tail}
@@ -188,3 +193,24 @@ def given(judge: TreeJudge, *replies: Reply, trace: TraceForReview | None = None
     found = judge.next_step(trace or make_shown(), HASH, 0, replies)
     assert isinstance(found, SampleVerdict), found
     return found
+
+
+def scripted(
+    judge: TreeJudge, request: Request, trace: TraceForReview, outcome: str
+) -> dict[str, Any]:
+    """Return the answer of a model to one request of any plan."""
+    answers = judge.taxonomy.answers_for(outcome)
+    text = messages_of(request)[-1]["content"]
+    words = words_of(request)
+    if '"expected": [' in text.split("The form of the answer, in JSON: ")[-1]:
+        return {"head": words["head"], "expected": [], "tail": words["tail"]}
+    form = text.split("The form of the answer, in JSON: ")[-1]
+    answer: dict[str, Any] = {"head": words["head"], "tail": words["tail"]}
+    for question in judge.taxonomy.nodes:
+        if f'"{question.id}": ' in form:
+            given_answer = answers.get(question.id)
+            answer[question.id] = node(given_answer) if given_answer else None
+    if '"subgoals"' in form:
+        answer["subgoals"] = [goal(n, "missing") for n in range(1, len(trace.sub_goals) + 1)]
+        answer["violations"] = []
+    return answer

@@ -1,4 +1,4 @@
-"""A run of the fake judge at a scripted server."""
+"""A run at a scripted server, of the fake judge unless another one is given."""
 
 import asyncio
 import random
@@ -8,7 +8,7 @@ from pathlib import Path
 from calibration.judging.budget import Cap, Prices
 from calibration.judging.journal import RunProgress
 from calibration.judging.pace import Rates, RunClock
-from calibration.judging.requests import SampleVerdict
+from calibration.judging.requests import Judge, SampleVerdict
 from calibration.judging.runner import plan_run, run
 from calibration.judging.transport import Transport
 from calibration.records import TraceForReview
@@ -24,7 +24,7 @@ Verdicts = dict[tuple[str, int], SampleVerdict]
 def planned(
     store: Path,
     name: str = "one",
-    judge: FakeJudge | None = None,
+    judge: Judge | None = None,
     *,
     cap: Cap | None = None,
     prices: Prices | None = PRICES,
@@ -37,7 +37,7 @@ def judged(
     folder: Path,
     url: str,
     items: Iterable[tuple[TraceForReview, str]],
-    judge: FakeJudge | None = None,
+    judge: Judge | None = None,
     *,
     scale: float = 1.0,
     deadline_s: float = 20.0,

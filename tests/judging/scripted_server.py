@@ -230,6 +230,15 @@ def _ignored(asked: Asked, content: dict[str, Any]) -> Response:
     return good(asked, content)
 
 
+def _cut(asked: Asked, content: dict[str, Any]) -> Response:
+    """Return an answer to half of the prompt, as the server counts it and bills it."""
+    whole = good(asked, content)
+    data = json.loads(whole.body)
+    read, written = round(asked.size * TOKENS_PER_BYTE / 2), data["usage"]["completion_tokens"]
+    data["usage"] = {"prompt_tokens": read, "completion_tokens": written}
+    return replace(whole, body=json.dumps(data), tokens=(read, written))
+
+
 CONTEXT = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens"
 FILTER = {"error": {"code": "content_filter", "message": "The response was filtered",
                     "innererror": {"code": "ResponsibleAIPolicyViolation"}}}  # fmt: skip
@@ -297,6 +306,7 @@ KINDS: dict[str, Kind] = {
     "usage null": with_fields(usage=None),
     "usage zero": with_fields(usage={"prompt_tokens": 0, "completion_tokens": 0}),
     "usage half": with_fields(usage={"prompt_tokens": 7}),
+    "usage cut": _cut,
     "same id": with_fields(id="chatcmpl-1"),
     "other model": with_fields(model="another-model"),
     "no choices": with_fields(choices=[]),

@@ -216,7 +216,7 @@ ENDS: dict[str, tuple[Any, str]] = {
     "empty": (raw(""), "error"),
     "unknown 4xx": (raw('{"detail": "nope"}', status=422), "error"),
     "cut by the server": (
-        replied(GOOD, usage={"prompt_tokens": 100, "completion_tokens": 9}), "cut_by_server"
+        replied(GOOD, usage={"prompt_tokens": 600, "completion_tokens": 9}), "cut_by_server"
     ),
 }  # fmt: skip
 
@@ -233,6 +233,19 @@ def test_an_answer_without_end_has_a_cause(form: str) -> None:
 )
 def test_a_missing_count_is_no_sign_of_a_cut(usage: object) -> None:
     assert given(JUDGE, replied(GOOD, usage=usage)).outcome == "complete"
+
+
+def test_tokens_from_the_cache_of_the_server_were_read_too() -> None:
+    usage = {"prompt_tokens": 900, "completion_tokens": 9, "cache_read_input_tokens": 4_000}
+    assert given(JUDGE, replied(GOOD, usage=usage)).outcome == "complete"
+    del usage["cache_read_input_tokens"]
+    assert given(JUDGE, *[replied(GOOD, usage=usage)] * 2).cause == "cut_by_server"
+
+
+def test_a_count_that_no_prompt_has_is_no_sign_of_a_cut() -> None:
+    usage = {"prompt_tokens": 7, "completion_tokens": 9}
+    assert given(JUDGE, replied(GOOD, usage=usage)).outcome == "complete"
+    assert given(JUDGE, *[replied("cut", usage=usage)] * 2).cause == "cut_by_server"
 
 
 @for_all(st.binary(max_size=60))
@@ -294,6 +307,7 @@ TOO_LONG = [
      256, 1_407),
     ("Requested tokens (2065) exceed context window of 1800", 1_800, 2_065),
     ("prompt is too long: 210,000 tokens > 200,000 maximum", 200_000, 210_000),
+    ("prompt is too long: 9000 tokens > 8192", 8_192, 9_000),
     ("`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens and 1000 "
      "`max_new_tokens`", 4_096, 5_000),
     ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",

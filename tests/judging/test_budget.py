@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from calibration.errors import JudgeRunError
+from calibration.judging import requests
 from calibration.judging.budget import Budget, Cap, CostEstimate, Learned, Prices, tokens_of
 from calibration.judging.journal import Ended, Sent, Tokens
 from calibration.judging.pace import Rates
@@ -44,6 +45,21 @@ def test_reserved_is_the_dearest_input() -> None:
     assert found is not None
     # 100 characters and 32 of their JSON are 132 bytes, 67 tokens at most: 67 x 1.25 + 50 x 2.
     assert found.reserved_usd == pytest.approx((67 * 1.25 + 50 * 2.0) / 1e6)
+
+
+def test_a_prompt_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[object] = []
+    monkeypatch.setattr(
+        requests,
+        "_canonical",
+        lambda value: measured.append(value) or "é" * 50,  # type: ignore[func-returns-value]
+    )
+    one = request()
+    for _ in range(2):
+        sent = Budget(Cap()).reserve(one, "k", attempt=1)
+        assert sent is not None
+        assert (sent.input_bytes, sent.input_characters) == (100, 50)
+    assert len(measured) == 1
 
 
 def test_the_bound_of_the_input_is_learned_from_twenty_answers() -> None:

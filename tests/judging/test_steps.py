@@ -31,6 +31,7 @@ from tests.judging.makers import (
     raw,
     reference,
     replied,
+    scripted,
     shown,
     text_of,
     words_of,
@@ -47,27 +48,6 @@ def answered(
         replies.append(replied(json.dumps(scripted(judge, found, trace, outcome))))
         found = judge.next_step(trace, HASH, sample, replies)
     return found
-
-
-def scripted(
-    judge: TreeJudge, request: Request, trace: TraceForReview, outcome: str
-) -> dict[str, Any]:
-    """Return the answer of a model to one request of any plan."""
-    answers = judge.taxonomy.answers_for(outcome)
-    text = messages_of(request)[-1]["content"]
-    words = words_of(request)
-    if '"expected": [' in text.split("The form of the answer, in JSON: ")[-1]:
-        return {"head": words["head"], "expected": [], "tail": words["tail"]}
-    form = text.split("The form of the answer, in JSON: ")[-1]
-    answer: dict[str, Any] = {"head": words["head"], "tail": words["tail"]}
-    for question in judge.taxonomy.nodes:
-        if f'"{question.id}": ' in form:
-            given_answer = answers.get(question.id)
-            answer[question.id] = node(given_answer) if given_answer else None
-    if '"subgoals"' in form:
-        answer["subgoals"] = [goal(n, "missing") for n in range(1, len(trace.sub_goals) + 1)]
-        answer["violations"] = []
-    return answer
 
 
 # ---- requests

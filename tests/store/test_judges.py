@@ -84,7 +84,7 @@ def test_the_verdict_of_all_samples_is_none_of_them(store: Store) -> None:
     trace_id = str(store.trace_frame()["trace_id"][0])
     of_all = Verdict(
         judge_id="strict", trace_id=trace_id, outcome="no_verdict", cause="split",
-        detail='{"samples": 2}',
+        detail='{"of_all": true}',
     )  # fmt: skip
     single = [
         Verdict(judge_id="strict", trace_id=trace_id, outcome=outcome, sample=k)

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from app import frame, session
-from app.components import traces
+from app.components import proofs, traces
 from app.components.tables import JUDGE
 from app.desk.data import bounded_text
 from app.views.judge.data import Found
@@ -54,7 +54,7 @@ def show(store: Store, found: Found, names: Mapping[str, str]) -> None:
     )  # fmt: skip
     traces.opened(
         JUDGE, store, found.asked.batch_id, shown, names,
-        also=lambda trace_id: _judge(found, known.get(trace_id)),
+        also=lambda trace_id: _judge(store, found, trace_id, known.get(trace_id)),
     )  # fmt: skip
 
 
@@ -117,15 +117,21 @@ def _row(
     }
 
 
-def _judge(found: Found, of: ReviewedTrace | None) -> None:
-    """Draw the verdict on a trace."""
+def _judge(store: Store, found: Found, trace_id: str, of: ReviewedTrace | None) -> None:
+    """Draw the verdict on a trace; of a judge that we run with its proof."""
     name = frame.judge_name(found.asked.judge_id)
     with st.container(border=True):
         if of is None:
             st.text(f"{name}: no verdict")
             return
-        st.text(f"{name}: {found.traces.title(of.verdict or '')}")
+        rows = proofs.rows_of(store.trace_verdicts(trace_id)).get(found.asked.judge_id, [])
+        proven = bool(rows) and bool(proofs.detail_of(rows[0]))
+        given = found.traces.title(of.verdict or "")
+        st.text(f"{name}: {proofs.title(rows[0], found.taxonomy) if proven else given}")
         st.text("Reason: " + bounded_text(of.reason or "none given"))
+        if proven:
+            proofs.show(rows, found.taxonomy, key=JUDGE.key("proof"))
+            return
         traces.quotes((part.step_id, part.quote) for part in of.evidence)
         if of.changed:
             st.text("Asked again, it gave another verdict.")

@@ -10,7 +10,7 @@ from app.components import traces
 from app.components.file_import import told, verdict_file
 from app.components.sections import folded
 from app.components.tables import JUDGE, Table
-from app.views.judge import bias, data, listing, off, steps, trust, use
+from app.views.judge import bias, data, listing, off, ours, steps, trust, use
 from app.views.judge.data import Asked, Found
 from calibration.analyses.judge.groups import GroupRates
 from calibration.errors import CalibrationError
@@ -26,6 +26,7 @@ DESIGNS = {
 
 def _no_verdicts(store: Store) -> None:
     st.subheader("No judge has given a verdict yet", anchor=False)
+    ours.section(store, first=True)
     verdict_file(store)
     with st.container(horizontal=True):
         st.text("Grades that came with imported traces count as a judge of their own.")
@@ -45,6 +46,8 @@ def _page() -> None:
     told()
     batch_id = frame.results_batch(store, "Judge", together=True)
     if batch_id is None:
+        if not store.batches():
+            ours.section(store)
         return
     left, right = st.columns(2, vertical_alignment="bottom")
     with left:
@@ -72,6 +75,7 @@ def _page() -> None:
         found = data.analysed(asked, store)
     except CalibrationError as error:
         _nothing_yet(error)
+        ours.section(store)
         return
     trust.show(found)
     _explore(store, found)
@@ -124,6 +128,7 @@ def _explore(store: Store, found: Found) -> None:
         partial(listing.show, store, found, names),
     )  # fmt: skip
     steps.forms(store, found)
+    ours.section(store)
     folded(
         key("import"),
         "Import verdicts",

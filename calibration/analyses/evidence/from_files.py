@@ -346,7 +346,10 @@ def _repeats(verdicts: VerdictFile, names: Sequence[str]) -> NDArray[np.int64] |
     if not verdicts.again:
         return None
     columns = [
-        [outcome_code(verdicts, names, one) for one in (row.outcome or NO_VERDICT, *more)]
+        [
+            outcome_code(verdicts, names, one)
+            for one in (*(() if row.of_all else (row.outcome or NO_VERDICT,)), *more)
+        ]
         for row in verdicts.rows.values()
         if (more := verdicts.again.get(row.trace_id))
     ]

@@ -1,4 +1,4 @@
 """A result as a document.
 
-Modules: `success_rate`, `agreement`, `judge`, `gates`, `plans`, `reference`, `status`.
+Modules: `success_rate`, `agreement`, `judge`, `judging`, `gates`, `plans`, `reference`, `status`.
 """
