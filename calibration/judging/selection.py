@@ -294,7 +294,8 @@ def paired_comparison(
     )
     if apart < needed:
         better = CANNOT_TELL
-        why = f"cannot tell: one alone is right on {apart} traces, {needed} are needed: label more"
+        traces = f"{apart} trace{'s' * (apart != 1)}"
+        why = f"cannot tell: one alone is right on {traces}, {needed} are needed: label more"
         difference = provisional(difference, why)
     elif test.p_value is not None and test.p_value < 1 - confidence_level:
         better = FIRST if first_only > second_only else SECOND

@@ -888,7 +888,7 @@ class TraceStore(StorePart):
     def verdict_frame(self, judge_id: str) -> pd.DataFrame:
         """Return a judge's first verdict per trace; ``source:`` means the grades of the files."""
         return self._frame(
-            "SELECT trace_id, judge_id, outcome, proposed FROM verdict "
+            "SELECT trace_id, judge_id, outcome, proposed, cause FROM verdict "
             "WHERE sample = 0 AND (judge_id = ? OR (? = ? AND starts_with(judge_id, ?))) "
             "ORDER BY trace_id",
             [judge_id, judge_id, SOURCE_JUDGE, SOURCE_JUDGE],

@@ -84,6 +84,23 @@ def labelled_store(path: Path) -> None:
         )  # fmt: skip
 
 
+def test_the_causes_of_no_verdict_are_beside_the_corrected_rate(
+    tmp_path: Path, asr: Run, server: ScriptedServer
+) -> None:
+    labelled_store(tmp_path / "s.duckdb")
+    server.rule = lambda asked: "refusal" if int(asked.key, 16) % 4 == 0 else "good"
+    made(asr)
+    asr("judge", "run", "one", "--cap-tokens", 10**7)
+    with Store.open(tmp_path / "s.duckdb") as opened:
+        frame = opened.verdict_frame("one")
+        ids = set(opened.production_traces()["trace_id"])
+    n = int((frame["trace_id"].isin(ids) & (frame["cause"] == "refusal")).sum())
+    assert n > 0
+    note = f"no verdict on {n} of 150 traces, by cause: refusal {n}"
+    assert note in json.loads(asr("calibrate", "--json").stdout)["notes"]
+    assert note in asr("calibrate", "--full").stdout
+
+
 def test_the_ten_commands_of_the_document_calibrate_a_judge(
     tmp_path: Path, asr: Run, server: ScriptedServer
 ) -> None:
@@ -331,3 +348,42 @@ def test_what_changes_a_verdict_that_should_not_is_counted(
     assert "Not finished: the next request could cost more than the cap leaves" in capped.stdout
     with Store.open(store) as opened:
         assert opened.verdict_frame("one").empty
+
+
+def test_the_baseline_is_compared_with_a_judge_on_the_same_traces(
+    asr: Run, store: Path, server: ScriptedServer
+) -> None:
+    made(asr)
+    asr("judge", "run", "one", "--form", "exam_a", "--cap-tokens", 10**7)
+    name = json.loads(asr("judge", "baseline", "--form", "exam_a", "--json").stdout)["judge"]
+    found = json.loads(asr("judge", "compare", "one", name, "--json").stdout)
+    low, high = found["paired"]["difference"]["interval"]
+    assert found["n"] == 70
+    assert 0 < low < found["paired"]["difference"]["value"] < high
+    assert found["paired"]["better"] == "first"
+    assert {flip["first"] for flip in found["flips"]} <= {flip["human"] for flip in found["flips"]}
+    text = asr("judge", "compare", "one", name).stdout
+    assert f"one agrees better with the humans than {name}." in text
+    assert "70 labelled traces of exam A that both judged." in text
+    scores = json.loads(asr("judge", "compare", "--json").stdout)
+    assert (scores["tried"][scores["best"]["version"]], scores["best"]["n_versions"]) == ("one", 2)
+
+
+def test_a_backup_holds_the_runs_and_the_doctor_examines_them(
+    asr: Run, store: Path, tmp_path: Path
+) -> None:
+    made(asr)
+    asr("judge", "run", "one", "--cap-tokens", 10**7)
+    assert "judge      1 runs" in asr("doctor").stdout
+    (tmp_path / "backups").mkdir()
+    kept = Path(json.loads(asr("backup", tmp_path / "backups", "--json").stdout)["backup"])
+    (journal,) = kept.rglob("journal.jsonl")
+    own = tmp_path / "s.judge" / "one-001" / "journal.jsonl"
+    assert journal.read_bytes() == own.read_bytes()
+    first, *rest = own.read_bytes().splitlines(keepends=True)
+    own.write_bytes(first + b"{damaged\n" + b"".join(rest))
+    found = asr("doctor", code=1)
+    assert "problems with judge" in found.stderr
+    assert f"{own}: damaged at byte {len(first)}" in found.stdout
+    asr("restore", kept, "--replace")
+    assert own.read_bytes() == journal.read_bytes()

@@ -336,7 +336,18 @@ def with_judge(store: Store, data: CalibrationData, judge_id: str | None) -> Cal
     """
     chosen = choose_judge(store, judge_id)
     refuse_mixture(store, chosen, data)
-    return with_verdicts(data, store.verdict_frame(chosen), judge_id=chosen)
+    verdicts = store.verdict_frame(chosen)
+    found = with_verdicts(data, verdicts, judge_id=chosen)
+    return replace(found, notes=(*found.notes, *_causes(verdicts, found.traces)))
+
+
+def _causes(verdicts: pd.DataFrame, traces: pd.DataFrame) -> Iterator[str]:
+    """Yield why a judge that we run gave no verdict, if it did not on any of these traces."""
+    of_these = verdicts.loc[verdicts["trace_id"].isin(traces["trace_id"]), "cause"].dropna()
+    counts = sorted(of_these.value_counts().items(), key=lambda item: (-item[1], str(item[0])))
+    if counts:
+        causes = ", ".join(f"{cause} {n:,}" for cause, n in counts)
+        yield f"no verdict on {len(of_these):,} of {len(traces):,} traces, by cause: {causes}"
 
 
 def with_verdicts(

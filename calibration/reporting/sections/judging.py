@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from calibration.analyses.judging.exams import CertifiedJudge, Compared, Scores
 from calibration.analyses.judging.probing import ProbeReport
 from calibration.analyses.judging.runs import DryRun, RunState
-from calibration.analyses.judging.versions import EXAM_A, EXAM_B, JudgeEntry
+from calibration.analyses.judging.versions import EXAM_A, EXAM_B, PRACTICE, JudgeEntry
 from calibration.judging import probes
 from calibration.judging.baseline import NAME as BASELINE
 from calibration.judging.budget import CostEstimate
@@ -36,10 +36,12 @@ from calibration.reporting.document import (
     table_of,
     usd,
 )
+from calibration.reporting.sections.judge import points_of
 from calibration.statistics.contingency import QualityAgainstKey
 from calibration.text import counted, hours
 
 MOST_FLIPS = 20
+FORMS = {PRACTICE: "the practice form", EXAM_A: "exam A", EXAM_B: "exam B"}
 STATES = {
     "running": "is running", "paused": "is paused", "stopping": "is ending",
     "dead": "has a worker that shows no sign of life", FINISHED: "has finished",
@@ -364,7 +366,7 @@ def compared(found: Compared) -> Document:
     pair = found.paired
     p = "-" if pair.test.p_value is None else f"{pair.test.p_value:.4f}"
     facts = (
-        (f"{found.first} minus {found.second}", percent_number(pair.difference)),
+        (f"{found.first} minus {found.second}, points", points_of(pair.difference)),
         (f"only {found.first} agrees", f"{pair.first_only:,}"),
         (f"only {found.second} agrees", f"{pair.second_only:,}"),
         ("exact McNemar test", f"p = {p}"),
@@ -379,8 +381,9 @@ def compared(found: Compared) -> Document:
         f"{len(found.flips):,} in all; --json has them with both reasons",
     )  # fmt: skip
     n = counted(found.n, "labelled trace")
+    source = FORMS.get(found.source, Name(found.source))
     about = [pair_words(pair, found.first, found.second),
-             f"{n} of {found.source} that both judged."]  # fmt: skip
+             f"{n} of {source} that both judged."]  # fmt: skip
     if found.left_out:
         about.append(f"{found.left_out:,} left out: reviewers differ on them.")
     return Document(
