@@ -43,7 +43,7 @@ def demo_store(built_demo: Path, store_file: Path) -> Path:
 @pytest.fixture
 def open_app(store_file: Path) -> OpenApp:
     def open_app(page: str = "", **query: str) -> AppTest:
-        app = AppTest.from_file(MAIN, default_timeout=20)
+        app = AppTest.from_file(MAIN, default_timeout=90)
         for name, value in query.items():
             app.query_params[name] = value
         return go_to(app, page) if page else shown(app.run())

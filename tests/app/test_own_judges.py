@@ -182,7 +182,7 @@ def test_two_judges_are_compared_with_both_reasons_and_a_look_is_kept(
     judge_here(store, "strict", runs.Chosen(form="exam_b"))
     app = view(open_app("judge", reviewer="lea"), "Compare")
     said = texts(app)
-    assert "70 labelled traces of exam_a that both judged." in said
+    assert "70 labelled traces of exam A that both judged." in said
     app.session_state["judge_own_scores"] = True
     assert "corrected for choosing among 2" in texts(shown(app.run()))
     view(app, "Certificate")

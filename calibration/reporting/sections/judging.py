@@ -38,6 +38,7 @@ from calibration.reporting.document import (
 )
 from calibration.reporting.sections.judge import points_of
 from calibration.statistics.contingency import QualityAgainstKey
+from calibration.statistics.estimate import OK, Estimate
 from calibration.text import counted, hours
 
 MOST_FLIPS = 20
@@ -361,12 +362,19 @@ def pair_words(found: PairedComparison, first: str, second: str) -> str:
     return f"No difference between {first} and {second} is shown."
 
 
+def _points(difference: Estimate) -> str:
+    """Return a difference in points with its limits and its status, or why there is none."""
+    if difference.value is None or difference.status == OK:
+        return percent_number(difference) if difference.value is None else points_of(difference)
+    return f"{points_of(difference).removesuffix(' +')}  ({difference.status})"
+
+
 def compared(found: Compared) -> Document:
     """Return two judges side by side."""
     pair = found.paired
     p = "-" if pair.test.p_value is None else f"{pair.test.p_value:.4f}"
     facts = (
-        (f"{found.first} minus {found.second}, points", points_of(pair.difference)),
+        (f"{found.first} minus {found.second}, points", _points(pair.difference)),
         (f"only {found.first} agrees", f"{pair.first_only:,}"),
         (f"only {found.second} agrees", f"{pair.second_only:,}"),
         ("exact McNemar test", f"p = {p}"),
