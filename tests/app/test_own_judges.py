@@ -14,6 +14,7 @@ from calibration.analyses.judging import runs, versions
 from calibration.judging.budget import Cap, Prices
 from calibration.judging.journal import RunProgress, write_progress
 from calibration.store import Store
+from tests.analyses.worlds import World
 from tests.app.conftest import OpenApp, figures, press, shown, texts
 from tests.judging.scripted_server import ScriptedServer
 from tests.judging.small_model import small_model
@@ -223,3 +224,27 @@ def test_a_worker_of_its_own_brings_verdicts_into_the_app(
     view(app, "Run")
     assert "Run strict-001 of judge strict has finished." in texts(app)
     assert len(session.open_store(store).verdict_frame("strict")) == 18
+
+
+def test_on_a_batch_the_traces_that_differ_lead_to_their_pages(
+    store: Path, server: ScriptedServer, open_app: OpenApp
+) -> None:
+    make(store, server, "strict")
+    judge_here(store, "strict", runs.Chosen(batch="production-001"))
+    with Store.open(store) as made:
+        ids = sorted(made.batch_items("production-001")["trace_id"])
+        outcomes = made.verdict_frame("strict").set_index("trace_id")["outcome"]
+        world = World(store=made, batch_id="production-001", drawn=tuple(ids))
+        world.label("Ann", {trace_id: str(outcomes[trace_id]) for trace_id in ids})
+        other = {t: "abandoned" if outcomes[t] != "abandoned" else "complete" for t in ids[:2]}
+        world.judge(other | {t: str(outcomes[t]) for t in ids[2:]}, "other")
+    app = view(open_app("judge", reviewer="lea", judge="strict"), "Compare")
+    app.selectbox(key="judge_own_first").set_value("strict").run()
+    app.selectbox(key="judge_own_second").set_value("other").run()
+    shown(app.selectbox(key="judge_own_on").set_value("production-001").run())
+    assert "4 labelled traces of production-001 that both judged." in texts(app)
+    (flips,) = [f.value for f in app.dataframe if "first_reason" in f.value.columns]
+    assert sorted(flips["trace"]) == ids[:2]
+    assert list(flips["first_reason"]) == ["Because."] * 2
+    seen = session.open_store(store).exposure_frame()
+    assert {"labels", "verdicts"} <= set(seen[seen["trace_id"] == ids[0]]["what"])

@@ -96,9 +96,9 @@ def _flips(store: Store, found: Compared, batch: str | None) -> None:
     # Judges may be called like a column; a place cannot.
     config: dict[str, Any] = {
         "first": f"{found.first:.40}", "second": f"{found.second:.40}",
-        "first_reason": st.column_config.TextColumn(f"reason of {found.first:.40}", width="large"),
+        "first_reason": st.column_config.TextColumn(f"reason of {found.first:.40}", width="medium"),
         "second_reason": st.column_config.TextColumn(
-            f"reason of {found.second:.40}", width="large"),
+            f"reason of {found.second:.40}", width="medium"),
     }  # fmt: skip
     key = JUDGE.key("own_flips")
     if batch is None:
