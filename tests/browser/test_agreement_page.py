@@ -81,7 +81,7 @@ def test_from_a_number_to_its_traces(server: Server, page: Page, result: Agreeme
     expect(shown.get_by_text(said)).to_be_visible()
     expect(shown).to_be_in_viewport()
     expect(page.get_by_role("heading", name="Least certain class first")).to_be_visible()
-    page.get_by_role("link", name="See them").click()
+    page.get_by_role("link", name="See the traces").click()
     traces = grid(page, "Traces where Completed")
     expect(traces).to_be_in_viewport()
     page.wait_for_timeout(500)
