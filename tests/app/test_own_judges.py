@@ -29,6 +29,7 @@ PRICES = Prices(input=2.0, output=8.0)
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
     monkeypatch.setenv("ASR_JUDGE_KEY", KEY)
     with ScriptedServer(small_model(knowing), api_key=KEY) as serving:
+        monkeypatch.setenv("ASR_JUDGE_URL", serving.url)
         yield serving
 
 
@@ -72,7 +73,7 @@ def test_a_judge_is_made_and_its_key_is_nowhere(
     assert "ASR_JUDGE_KEY is set where the app runs." in texts(app)
     app.text_input(key="judge_own_new_name").set_value("strict")
     app.text_input(key="judge_own_new_model").set_value("m")
-    app.text_input(key="judge_own_new_address").set_value(server.url)
+    assert app.selectbox(key="judge_own_new_address").value == server.url
     app.number_input(key="judge_own_new_price_in").set_value(2.0)
     make_it = next(b for b in app.button if b.label == "Make this judge")
     shown(make_it.click().run())
@@ -89,27 +90,54 @@ def test_a_judge_is_made_and_its_key_is_nowhere(
         assert (entry.prices, made.judges()[0].created_by) == (PRICES, "lea")
 
 
-def test_a_refusal_is_a_sentence(store: Path, server: ScriptedServer, open_app: OpenApp) -> None:
+def test_a_refusal_is_a_sentence(
+    store: Path, server: ScriptedServer, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server.api_key = "another"
+    monkeypatch.setenv("ASR_JUDGE_URL", f"ftp://x, http://[x/v1, {server.url},")
     app = open_app("judge", reviewer="lea")
-    for name, value in (("name", "strict"), ("model", "m"), ("address", "")):
-        app.text_input(key=f"judge_own_new_{name}").set_value(value)
-    for address, words in (
-        ("", "Give the model and the address"),
-        ("ftp://x", "must begin with https:// or http://"),
-        ("http://[x/v1", "No judge was made."),
-        (server.url, "the endpoint refuses"),
+    app.text_input(key="judge_own_new_name").set_value("strict")
+    for address, model, words in (
+        (server.url, "", "Give the model and the address"),
+        ("ftp://x", "m", "must begin with https:// or http://"),
+        ("http://[x/v1", "m", "No judge was made."),
+        (server.url, "m", "the endpoint refuses"),
     ):
-        app.text_input(key="judge_own_new_address").set_value(address)
+        app.text_input(key="judge_own_new_model").set_value(model)
+        app.selectbox(key="judge_own_new_address").set_value(address)
         shown(next(b for b in app.button if b.label == "Make this judge").click().run())
         assert words.lower() in texts(app).lower()
         assert KEY not in texts(app)
     assert session.open_store(store).judges() == []
 
 
-def test_without_a_key_the_page_says_so(store: Path, open_app: OpenApp) -> None:
+def test_without_a_key_the_page_says_so(
+    store: Path, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASR_JUDGE_URL", "https://api.example.org/v1")
     app = open_app("judge", reviewer="lea")
     assert "ASR_JUDGE_KEY is not set where the app runs." in texts(app)
+
+
+def test_the_key_goes_to_no_address_but_those_of_the_server(
+    store: Path, server: ScriptedServer, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(store, server, "strict")
+    with Store.open(store) as made:
+        folder = runs.plan(made, "strict", runs.Chosen(), cap=Cap(tokens=10**9))
+    asked = len(server.ledger.entries)
+    monkeypatch.setenv("ASR_JUDGE_URL", "https://api.example.org/v1")
+    app = view(open_app("judge", reviewer="lea"), "Run")
+    press(app, "judge_own_start_strict-001")
+    assert "is not in ASR_JUDGE_URL where the app runs" in texts(app)
+    assert not (folder / "worker.log").exists()
+    view(app, "New judge")
+    assert app.selectbox(key="judge_own_new_address").options == ["https://api.example.org/v1"]
+    monkeypatch.delenv("ASR_JUDGE_URL")
+    view(app, "New judge")
+    assert "ASR_JUDGE_URL is not set where the app runs." in texts(app)
+    assert "Make this judge" not in [button.label for button in app.button]
+    assert len(server.ledger.entries) == asked
 
 
 def test_a_dry_run_says_what_it_costs_and_starts_a_worker(

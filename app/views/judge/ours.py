@@ -13,11 +13,14 @@ from app.components.tables import JUDGE
 from app.views.judge import exams, runs
 from calibration.analyses.judging.runs import run_states
 from calibration.analyses.judging.versions import (
+    ADDRESSES,
     KEY,
     JudgeEntry,
+    check_permitted,
     endpoint_key,
     entry_of,
     make_judge,
+    permitted_addresses,
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.judging.budget import Prices
@@ -139,6 +142,13 @@ def _make(store: Store, entries: list[JudgeEntry]) -> None:
                       on_click=_go, args=(RUN,))  # fmt: skip
             st.button("Make another", key=JUDGE.key("own_again"), on_click=_go, args=(NEW,))
         return
+    if not permitted_addresses():
+        st.text(
+            f"{ADDRESSES} is not set where the app runs. Set it to the address of the endpoint and "
+            "start the app again; several are separated by commas."
+        )
+        frame.command_line("judge new NAME --model MODEL --url ADDRESS")
+        return
     if endpoint_key():
         st.text(f"{KEY} is set where the app runs. Its value is never shown or stored.")
     else:
@@ -164,7 +174,7 @@ def _make(store: Store, entries: list[JudgeEntry]) -> None:
 
 def _fields(parent: JudgeEntry | None) -> dict[str, Any]:
     """Draw the fields of a judge; what is empty is that of the parent, or the usual."""
-    before = None if parent is None else parent.version
+    before, permitted = None if parent is None else parent.version, permitted_addresses()
     # Another judge to start from is another form.
     suffix = "" if parent is None else f"_{parent.name}"
 
@@ -178,9 +188,10 @@ def _fields(parent: JudgeEntry | None) -> dict[str, Any]:
             "Model", max_chars=200, key=key("model"), help="As the endpoint names it.",
             placeholder="gpt-x" if before is None else before.model,
         ),
-        "address": right.text_input(
-            "Address of the endpoint", max_chars=500, key=key("address"),
-            placeholder="https://api.example.org/v1" if parent is None else parent.address,
+        "address": right.selectbox(
+            "Address of the endpoint", permitted, key=key("address"), help=f"From {ADDRESSES}.",
+            index=0 if parent is None or parent.address not in permitted
+            else permitted.index(parent.address),
         ),
     }  # fmt: skip
     prices = None if parent is None else parent.prices
@@ -244,9 +255,10 @@ def _made(store: Store, given: dict[str, Any]) -> None:
     """Make the judge, and draw the page again; or say why not."""
     try:
         with st.spinner("Asking the endpoint what it can do"):
+            check_permitted(given["address"])
             entry = make_judge(
                 store, given["name"].strip(), model=given["model"].strip(),
-                address=given["address"].strip(), parent=given["parent"], prices=_prices(given),
+                address=given["address"], parent=given["parent"], prices=_prices(given),
                 per_class=given["per_class"], role=given["role"].strip() or None,
                 settings={name: given[name] for name in ("samples", "plan", "thoughts")},
             )  # fmt: skip

@@ -18,11 +18,17 @@ from app.components.sections import folded
 from app.components.tables import JUDGE
 from calibration.analyses.judging import runs
 from calibration.analyses.judging.runs import Chosen, DryRun, RunState
-from calibration.analyses.judging.versions import EXAM_A, EXAM_B, PRACTICE, JudgeEntry
+from calibration.analyses.judging.versions import (
+    EXAM_A,
+    EXAM_B,
+    PRACTICE,
+    JudgeEntry,
+    check_permitted,
+)
 from calibration.errors import CalibrationError, InputError, JudgeRunError
 from calibration.files import read_text
 from calibration.judging.budget import Cap
-from calibration.judging.journal import RunProgress, read_progress, write_control
+from calibration.judging.journal import RunProgress, read_plan, read_progress, write_control
 from calibration.judging.pace import Rates
 from calibration.judging.runner import FAILED, INCOMPLETE, STOPPED
 from calibration.reporting.document import Facts, usd
@@ -167,9 +173,12 @@ def start_worker(path: Path, folder: Path) -> None:
 
     Raises
     ------
+    InputError
+        If the pages of the app may not ask the endpoint of the run.
     JudgeRunError
         If a worker of this process is at the run already.
     """
+    check_permitted(str(read_plan(folder)["address"]))
     if folder in _workers and _workers[folder][0].poll() is None:
         raise JudgeRunError(f"a worker is at run {folder.name} already")
     words = ["judge", "resume", folder.name, "--store", str(path)]

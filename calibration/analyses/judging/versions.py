@@ -31,7 +31,7 @@ from reference_dataset.loader import ReferenceSet
 from reference_dataset.team import team_reference
 
 PRACTICE, EXAM_A, EXAM_B = "practice", "exam_a", "exam_b"
-KEY = "ASR_JUDGE_KEY"
+KEY, ADDRESSES = "ASR_JUDGE_KEY", "ASR_JUDGE_URL"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +82,21 @@ def entry_of(stored: StoredJudge) -> JudgeEntry:
 def endpoint_key() -> str:
     """Return the key of the endpoint from the environment; empty without one."""
     return os.environ.get(KEY, "")
+
+
+def permitted_addresses() -> tuple[str, ...]:
+    """Return the addresses that whoever runs the app lets its pages ask, and give the key."""
+    found = (address.strip() for address in os.environ.get(ADDRESSES, "").split(","))
+    return tuple(dict.fromkeys(address for address in found if address))
+
+
+def check_permitted(address: str) -> None:
+    """Raise InputError for an address that the pages of the app may not ask."""
+    if address not in permitted_addresses():
+        raise InputError(
+            f"{address!r:.200} is not in {ADDRESSES} where the app runs; add it there and start "
+            "the app again, or use the command line"
+        )
 
 
 def ask_endpoint(address: str, model: str) -> Probe:
