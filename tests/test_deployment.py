@@ -50,7 +50,8 @@ def test_every_command_and_option_exists() -> None:
 
 
 def test_every_variable_exists_and_every_one_that_the_server_reads_is_named() -> None:
-    server = [ROOT / "calibration" / "serving.py", ROOT / "calibration" / "cli" / "server.py"]
+    names = ("serving.py", "cli/server.py", "analyses/judging/versions.py")
+    server = [ROOT / "calibration" / name for name in names]
     files = [*(ROOT / "app").rglob("*.py"), *server]
     sources = "\n".join(file.read_text(encoding="utf-8") for file in files)
     read = set(re.findall(r'"(ASR_[A-Z_]+|FORWARDED_ALLOW_IPS)"', sources))
