@@ -240,24 +240,24 @@ def error_of(status: int, body: str) -> Unusable:
     words = " ".join(_words_in(data)) if data is not None else body
     words = " ".join(words[:20_000].split())
     message = shown(words, most=MOST_OF_A_MESSAGE) or f"HTTP {status}"
-    if _TOO_LONG.search(words) or status == 413:
+    if TOO_LONG.search(words) or status == 413:
         numbers = dict(_numbers_in(data))
         limit = numbers.get("n_ctx") or _first_number(_LIMITS, words)
         used = numbers.get("n_prompt_tokens") or _first_number(_USED, words)
         return Unusable(cause=OVERFLOW, message=message, limit=limit, used=used)
-    if _FILTERED.search(words):
+    if FILTERED.search(words):
         return Unusable(cause=FILTER, message=message)
     return Unusable(cause=ERROR, message=message)
 
 
-# No narrower than what the runner hands over as an answer.
-_TOO_LONG = re.compile(
+# By these `transport` knows an error that a judge reads as an answer.
+TOO_LONG = re.compile(
     r"context[_ ](?:length|size|window)|exceed_context_size|prompt is too long|input is too long"
     r"|too many tokens|token count.{0,40}exceeds|reduce the length|inputs. tokens"
     r"|maximum model length|request[_ ]too[_ ]large|string_above_max_length",
     re.IGNORECASE,
 )
-_FILTERED = re.compile(
+FILTERED = re.compile(
     r"content[_ ]filter|content[_ ]policy|content management policy|responsibleai|moderation"
     r"|safety system|flagged",
     re.IGNORECASE,

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from calibration.errors import JudgeRunError
+from calibration.judging.answers import FILTERED, TOO_LONG
 from calibration.judging.requests import Reply
 
 DEADLINE_S = 120.0  # of a request as a whole; time-outs of a client count per read
@@ -36,15 +37,6 @@ IN_DOUBT = "in_doubt"
 REFUSED = "refused"
 STOP = "stop"
 
-_TOO_LONG = re.compile(
-    r"context_length|context length|context window|context size|exceed_context_size|"
-    r"prompt is too long|input is too long|too many tokens|token count.{0,40}exceeds|"
-    r"reduce the length|inputs. tokens|request too large|request_too_large|string_above_max_length"
-)
-_FILTERED = re.compile(
-    r"content_filter|content filter|content management policy|responsibleai|content_policy|"
-    r"moderation|safety system|flagged"
-)
 _NO_MONEY = re.compile(
     r"insufficient_quota|insufficient quota|insufficient.{0,10}(balance|credit|funds)|"
     r"billing_(hard_limit|not_active)|billing hard limit|payment required"
@@ -241,9 +233,9 @@ def _of_error(status: int, text: str, headers: Mapping[str, str], now: float | N
     cause = f"{status} {text}".strip()[:MOST_CAUSE]
     wait_s = asked_wait(headers, now)
     again = headers.get("x-should-retry") != "false"
-    if status in (400, 413, 422, 429) and _TOO_LONG.search(text):
+    if status in (400, 413, 422, 429) and TOO_LONG.search(text):
         return Ruling(kind=ANSWER, cause=cause)
-    if status in (400, 403, 422) and _FILTERED.search(text):
+    if status in (400, 403, 422) and FILTERED.search(text):
         return Ruling(kind=ANSWER, cause=cause)
     if _NO_MONEY.search(text) and status in (400, 402, 403, 429):
         return Ruling(kind=STOP, cause=cause)
