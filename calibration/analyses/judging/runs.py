@@ -504,7 +504,7 @@ def run_state(folder: Path) -> RunState:
         return RunState(
             name=folder.name,
             judge=str(made["judge"]),
-            n_traces=len(made["trace_ids"]),
+            n_traces=len(made["trace_ids"]) + len(made["anchors"]),
             chosen=Chosen(**made["chosen"]),
             cap=Cap(**made["cap"]),
             estimate=None if expected is None else CostEstimate(**expected),
