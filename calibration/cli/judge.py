@@ -513,7 +513,7 @@ def baseline(
 @click.argument("first", required=False)
 @click.argument("second", required=False)
 @with_store
-@click.option("--batch", help="Compare on the labels of this batch instead of exam A.")
+@click.option("--batch", help="Compare on the development labels of this batch instead of exam A.")
 @with_seed
 @with_output
 def compare(
@@ -524,14 +524,20 @@ def compare(
     With two names: exact McNemar test, interval of the difference, flips with both reasons, by
     class and by question. Without: the scores of all, the best corrected for the choice.
 
+    With --batch three labelled tasks in ten are read, the same ones each time. They may choose a
+    version, so that from then on they are left out of the corrected rate of both judges.
+
     \b
     asr judge compare
     asr judge compare strict strict-2
+    asr judge compare strict strict-2 --batch production-001
     """
     from calibration.analyses.judging import exams
     from calibration.reporting.sections import judging as shown
 
-    with open_to_read(path) as store:
+    if batch is not None and (first is None or second is None):
+        raise InputError("name two judges to compare them on the labels of a batch")
+    with (open_to_read if batch is None else open_to_write)(path) as store:
         if first is None:
             found = exams.scores(store, rng=np.random.default_rng(seed))
             print_result(found, shown.scored, output)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,6 +12,9 @@ from calibration.store.database import Cursor, record_audit, rows, utc_now
 from calibration.store.people import LEAD, StorePart, open_to
 
 MOST_BODY = 1_000_000  # characters
+
+# Before the name of a batch whose development labels compared judges, in place of a form.
+LABELS_OF = "labels of "
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -33,7 +37,10 @@ class StoredJudge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLook:
-    """A look of a line of versions at the locked labels of a form; counted from 1."""
+    """A look of a line of versions at locked labels; counted from 1.
+
+    `form` names a form of the reference set, or a batch after `LABELS_OF`.
+    """
 
     line: str
     judge_id: str
@@ -129,6 +136,36 @@ class JudgeStore(StorePart):
                 [_line(cursor, judge_id), form],
             )
         return [StoredLook(**row | {"body": json.loads(row["body"])}) for row in found]
+
+    @open_to(LEAD)
+    def spend_labels(self, judge_ids: Sequence[str], batch_id: str) -> None:
+        """Note that development labels of a batch compared judges; a second time changes nothing.
+
+        They may have chosen a version, and correct the rate of no judge of these lines any more.
+        """
+        form = LABELS_OF + batch_id
+        with self._db.write() as cursor:
+            for judge_id in judge_ids:
+                line = _line(cursor, judge_id)
+                if _looks(cursor, line, form):
+                    continue
+                cursor.execute(
+                    "INSERT INTO judge_look (line, judge_id, form, number, body, created_by, "
+                    "created_at) VALUES (?, ?, ?, 1, ?, ?, ?)",
+                    [line, judge_id, form, json.dumps({"with": list(judge_ids)}), self._by(),
+                     utc_now()],
+                )  # fmt: skip
+                record_audit(cursor, "labels_spent", judge=judge_id, batch=batch_id)
+
+    @open_to(LEAD)
+    def spent_batches(self, judge_id: str) -> list[str]:
+        """Return the batches whose development labels compared a judge, or one of its line."""
+        with self._db.read() as cursor:
+            found = cursor.execute(
+                "SELECT form FROM judge_look WHERE line = ? AND starts_with(form, ?) ORDER BY seq",
+                [_line(cursor, judge_id), LABELS_OF],
+            ).fetchall()
+        return [str(row[0]).removeprefix(LABELS_OF) for row in found]
 
 
 def _judge(row: dict[str, Any]) -> StoredJudge:

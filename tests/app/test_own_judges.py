@@ -13,6 +13,7 @@ from app.views.judge import runs as own_runs
 from calibration.analyses.judging import runs, versions
 from calibration.judging.budget import Cap, Prices
 from calibration.judging.journal import RunProgress, write_progress
+from calibration.judging.selection import DEVELOPMENT, split_of
 from calibration.store import Store
 from tests.analyses.worlds import World
 from tests.app.conftest import OpenApp, figures, press, shown, texts
@@ -39,7 +40,7 @@ def store(store_file: Path) -> Path:
     with Store.open(store_file, create=True) as made:
         done = made.ingest(make_traces(8))
         made.add_reviewer("Lea", role="lead")
-        made.add_batch(purpose="production", trace_ids=done.imported[:4])
+        made.add_batch(purpose="production", trace_ids=done.imported[2:6])
     return store_file
 
 
@@ -264,15 +265,21 @@ def test_on_a_batch_the_traces_that_differ_lead_to_their_pages(
         outcomes = made.verdict_frame("strict").set_index("trace_id")["outcome"]
         world = World(store=made, batch_id="production-001", drawn=tuple(ids))
         world.label("Ann", {trace_id: str(outcomes[trace_id]) for trace_id in ids})
-        other = {t: "abandoned" if outcomes[t] != "abandoned" else "complete" for t in ids[:2]}
-        world.judge(other | {t: str(outcomes[t]) for t in ids[2:]}, "other")
+        keys = made.production_traces().set_index("trace_id")["task_key"]
+        own = [t for t in ids if split_of(str(keys[t])) == DEVELOPMENT]
+        other = {t: "abandoned" if outcomes[t] != "abandoned" else "complete" for t in own}
+        world.judge({t: str(outcomes[t]) for t in ids} | other, "other")
     app = view(open_app("judge", reviewer="lea", judge="strict"), "Compare")
     app.selectbox(key="judge_own_first").set_value("strict").run()
     app.selectbox(key="judge_own_second").set_value("other").run()
     shown(app.selectbox(key="judge_own_on").set_value("production-001").run())
-    assert "4 labelled traces of production-001 that both judged." in texts(app)
+    assert "no longer enter the corrected rate of either judge. Exam A costs none." in texts(app)
+    assert session.open_store(store).spent_batches("strict") == []
+    press(app, "judge_own_spend")
+    assert "2 labelled traces of the development tasks of production-001" in texts(app)
+    assert session.open_store(store).spent_batches("other") == ["production-001"]
     (flips,) = [f.value for f in app.dataframe if "first_reason" in f.value.columns]
-    assert sorted(flips["trace"]) == ids[:2]
+    assert sorted(flips["trace"]) == own
     assert list(flips["first_reason"]) == ["Because."] * 2
     seen = session.open_store(store).exposure_frame()
-    assert {"labels", "verdicts"} <= set(seen[seen["trace_id"] == ids[0]]["what"])
+    assert {"labels", "verdicts"} <= set(seen[seen["trace_id"] == own[0]]["what"])

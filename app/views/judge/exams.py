@@ -57,7 +57,9 @@ def _pair(store: Store, judges: Sequence[str]) -> None:
     )
     where = on.selectbox("On the labels of", [ON_EXAM_A, *batches], key=JUDGE.key("own_on"))
     batch = None if where == ON_EXAM_A else where
-    if batch is not None and frame.asks_first(store, batch):
+    if batch is not None and (
+        frame.asks_first(store, batch) or _kept_back(store, batch, first, second)
+    ):
         return
     try:
         found = _compared(str(store.path), first, second, batch, _state(store), store)
@@ -68,6 +70,18 @@ def _pair(store: Store, judges: Sequence[str]) -> None:
     # The last part is the list of traces, which has both reasons here.
     document.whole(replace(told, sections=told.sections[:-1]), key=JUDGE.key("own_pair"))
     _flips(store, found, batch)
+
+
+def _kept_back(store: Store, batch: str, *judges: str) -> bool:
+    """Ask before labels of a batch are spent; True while they are not."""
+    if all(batch in store.spent_batches(judge) for judge in judges):
+        return False
+    st.text(
+        f"The labels of three tasks in ten of {batch} can compare the two. Labels that chose a "
+        "version read too high for it: afterwards these no longer enter the corrected rate of "
+        "either judge. Exam A costs none."
+    )
+    return not st.button("Compare on these labels", key=JUDGE.key("own_spend"))
 
 
 def _state(store: Store) -> tuple[object, ...]:

@@ -331,14 +331,57 @@ def _unused(store: Store, batches: Sequence[Batch]) -> Iterator[str]:
 def with_judge(store: Store, data: CalibrationData, judge_id: str | None) -> CalibrationData:
     """Return the data with the first verdicts of a judge; a trace without one is `no_verdict`.
 
-    Raises InputError, CalibrationError as `choose_judge`; MixedDataError if only one of judge and
-    labels is simulated.
+    Labels that compared versions of the judge are left out, see `without_spent`. Raises InputError,
+    CalibrationError as `choose_judge`; MixedDataError if only one of judge and labels is simulated.
     """
     chosen = choose_judge(store, judge_id)
     refuse_mixture(store, chosen, data)
     verdicts = store.verdict_frame(chosen)
-    found = with_verdicts(data, verdicts, judge_id=chosen)
+    found = with_verdicts(without_spent(store, data, chosen), verdicts, judge_id=chosen)
     return replace(found, notes=(*found.notes, *_causes(verdicts, found.traces)))
+
+
+def without_spent(store: Store, data: CalibrationData, judge_id: str) -> CalibrationData:
+    """Return the data without labels that may have chosen this version of a judge.
+
+    Such labels read too high for it. They are those of the development tasks, three in ten by the
+    hash of the task, of each batch on which the judge or another version of its line was compared.
+    The other labels are a random part of all, so that a random sample stays one.
+    """
+    spent = store.spent_batches(judge_id)
+    if not spent or data.labelled.empty:
+        return data
+    from calibration.judging.selection import DEVELOPMENT, split_of
+
+    items = set(pd.concat([store.batch_items(name)["trace_id"] for name in spent]))
+    tasks = data.traces.set_index("trace_id")["task_key"]
+    kept, skipped = (
+        np.array(
+            [i not in items or split_of(str(tasks[i])) != DEVELOPMENT for i in ids], dtype=bool
+        )
+        for ids in (data.labelled["trace_id"], data.skipped_ids)
+    )
+    if kept.all():
+        return data
+    names = data.labelled["trace_id"][kept]
+    weights, away = data.weights, data.skipped_weights
+    n = int((~kept).sum())
+    note = (
+        f"{n:,} of {len(kept):,} labelled traces compared versions of judge {judge_id} "
+        f"({', '.join(spent)}); they do not enter its results"
+    )
+    return replace(
+        data,
+        labels=data.labels[data.labels["trace_id"].isin(names)].reset_index(drop=True),
+        labelled=data.labelled[kept].reset_index(drop=True),
+        at=data.at[kept],
+        human=data.human[kept],
+        adjudicated=data.adjudicated[kept],
+        weights=None if weights is None else weights[kept],
+        skipped_ids=tuple(np.array(data.skipped_ids, dtype=object)[skipped]),
+        skipped_weights=None if away is None else away[skipped],
+        notes=(*data.notes, note),
+    )
 
 
 def _causes(verdicts: pd.DataFrame, traces: pd.DataFrame) -> Iterator[str]:

@@ -19,6 +19,7 @@ from calibration.judging.baseline import Baseline, PracticeExample, fit_baseline
 from calibration.judging.requests import SampleVerdict
 from calibration.judging.selection import (
     AGREEMENT,
+    DEVELOPMENT,
     ChosenVersion,
     JudgeCertificate,
     Minimum,
@@ -26,6 +27,7 @@ from calibration.judging.selection import (
     best_version,
     certify_judge,
     paired_comparison,
+    split_of,
 )
 from calibration.records import NO_VERDICT
 from calibration.statistics.contingency import QualityAgainstKey, quality_against_key
@@ -126,16 +128,20 @@ def labelled_form(store: Store, form: str) -> KeyedTraces:
     return KeyedTraces(source=form, trace_ids=tuple(ids), human=human)
 
 
-def labelled_batch(store: Store, batch_id: str) -> KeyedTraces:
-    """Return the labelled traces of a batch: those with one class, adjudicated or undisputed."""
+def development_labels(store: Store, batch_id: str) -> KeyedTraces:
+    """Return the labels of a batch that may choose a version: those of its development tasks.
+
+    The traces have one class, adjudicated or undisputed.
+    """
     data = load_batch(store, batch_id, sample=False)
-    certain = np.asarray(data.human.max(axis=1) == 1) if len(data.human) else np.zeros(0, bool)
+    part = data.labelled["task_key"].map(lambda task: split_of(str(task))) == DEVELOPMENT
+    certain = np.asarray(part & (data.human.max(axis=1, initial=0) == 1))
     ids = data.labelled["trace_id"].to_numpy()[certain]
     return KeyedTraces(
         source=batch_id,
         trace_ids=tuple(map(str, ids)),
         human=data.human[certain].argmax(axis=1).astype(np.int64),
-        left_out=int((~certain).sum()),
+        left_out=int((part & ~certain).sum()),
     )
 
 
@@ -215,7 +221,8 @@ def compare(store: Store, first: str, second: str, *, batch_id: str | None = Non
     first, second : str
         Their names.
     batch_id : str, optional
-        KeyedTraces production; without it the labels are those of exam A.
+        Compare on the labels of its development tasks, which from then on correct the rate of no
+        judge of these lines; the store must be open for writing. Without it on those of exam A.
 
     Raises
     ------
@@ -231,13 +238,17 @@ def compare(store: Store, first: str, second: str, *, batch_id: str | None = Non
             raise InputError(f"no judge {judge!r:.80} has verdicts; there are {known}")
     if first == second:
         raise InputError(f"name two judges, got {first!r:.80} twice")
-    labelled = labelled_form(store, EXAM_A) if batch_id is None else labelled_batch(store, batch_id)
+    labelled = (
+        labelled_form(store, EXAM_A) if batch_id is None else development_labels(store, batch_id)
+    )
     judged, verdicts = _on(labelled, [_verdicts(store, j, taxonomy) for j in (first, second)])
     human, k = labelled.human[judged], len(taxonomy.names)
     if not len(human):
         raise CalibrationError(
             f"no labelled trace of {labelled.source} was judged by both; let both judge it"
         )
+    if batch_id is not None:
+        store.spend_labels((first, second), batch_id)  # before anybody reads the result
     ids = [i for i, there in zip(labelled.trace_ids, judged, strict=True) if there]
     flips = _flips(store, taxonomy, ids, human, verdicts, (first, second))
     right = verdicts == human[:, None]

@@ -369,6 +369,13 @@ def _points(difference: Estimate) -> str:
     return f"{points_of(difference).removesuffix(' +')}  ({difference.status})"
 
 
+# Beside a comparison on the labels of a batch.
+SPENT = (
+    "Labels that chose a version read too high for it: the labels of these tasks no longer enter "
+    "the corrected rate of either judge."
+)
+
+
 def compared(found: Compared) -> Document:
     """Return two judges side by side."""
     pair = found.paired
@@ -389,9 +396,12 @@ def compared(found: Compared) -> Document:
         f"{len(found.flips):,} in all; --json has them with both reasons",
     )  # fmt: skip
     n = counted(found.n, "labelled trace")
-    source = FORMS.get(found.source, Name(found.source))
+    of_form = found.source in FORMS
+    source = FORMS[found.source] if of_form else f"the development tasks of {Name(found.source)}"
     about = [pair_words(pair, found.first, found.second),
              f"{n} of {source} that both judged."]  # fmt: skip
+    if not of_form:
+        about.append(SPENT)
     if found.left_out:
         about.append(f"{found.left_out:,} left out: reviewers differ on them.")
     return Document(
