@@ -886,9 +886,13 @@ class TraceStore(StorePart):
 
     @open_to(LEAD)
     def verdict_frame(self, judge_id: str) -> pd.DataFrame:
-        """Return a judge's first verdict per trace; ``source:`` means the grades of the files."""
+        """Return a judge's first verdict per trace; ``source:`` means the grades of the files.
+
+        `cause` says why there is none, `cut` whether the judge read the trace cut to fit.
+        """
         return self._frame(
-            "SELECT trace_id, judge_id, outcome, proposed, cause FROM verdict "
+            "SELECT trace_id, judge_id, outcome, proposed, cause, "
+            "coalesce((detail ->> '$.cut_characters')::BIGINT > 0, false) AS cut FROM verdict "
             "WHERE sample = 0 AND (judge_id = ? OR (? = ? AND starts_with(judge_id, ?))) "
             "ORDER BY trace_id",
             [judge_id, judge_id, SOURCE_JUDGE, SOURCE_JUDGE],

@@ -8,6 +8,7 @@ from app.components.charts import figure, points
 from app.components.tables import JUDGE, Table
 from app.views.judge import data
 from app.views.judge.data import Found
+from app.views.judge.use import LISTED
 from calibration.analyses.agreement.traces import TraceSet
 from calibration.analyses.judge.diagnostics import Leniency, changed, in_group
 from calibration.analyses.judge.drift import JudgeDrift
@@ -29,14 +30,14 @@ SLOPES = {
 
 
 def leniency_tables(found: Found) -> tuple[Table, ...]:
-    """Return leniency by agent and by workflow."""
+    """Return leniency by agent, workflow and prompt."""
     by = found.diagnosed.leniency_by
     return tuple(_leniency(found, kind, rows) for kind, rows in by.items() if len(rows) > 1)
 
 
 def _leniency(found: Found, by: str, rows: tuple[Leniency, ...]) -> Table:
-    def behind(row: int, _: str) -> TraceSet:
-        return in_group(found.traces, by, rows[row].group)
+    def behind(row: int, _: str) -> TraceSet | None:
+        return in_group(found.traces, by, rows[row].group) if by in LISTED else None
 
     return Table(
         key=JUDGE.key(f"leniency_{by}"),

@@ -23,6 +23,9 @@ GROUPING = JUDGE.key("by")
 FOR_ALL = ("workflow", "week")
 
 LISTED = ("agent", "workflow")
+
+# Few judges have read a trace cut to fit; the command line has groups by that too.
+ON_PAGE = tuple(by for by in BY if by != "prompt")
 LONGEST = 60
 FROM = {
     "direct": "own labels",
@@ -83,7 +86,7 @@ def classes_answer(found: Found) -> str:
 
 def show_groups(groups: GroupRates, rates: Table) -> None:
     """Draw the rate of each group of one kind, and their differences."""
-    st.segmented_control("By", BY, key=GROUPING, default=groups.by, required=True)
+    st.segmented_control("By", ON_PAGE, key=GROUPING, default=groups.by, required=True)
     # Why the others have none stands below the table.
     known = [of for of in groups.groups if of.net.estimate.ok]
     rows = [(_short(of.name), of.net.estimate) for of in known]

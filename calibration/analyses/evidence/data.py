@@ -23,7 +23,7 @@ from calibration.taxonomy import Taxonomy
 from calibration.text import weeks_of
 
 UNKNOWN = "unknown"
-BY = ("agent", "workflow", "model", "week")
+BY = ("agent", "workflow", "model", "week", "prompt")
 MISSING = -1
 
 # Shares of the reviewers are sums of 1/m.
@@ -408,7 +408,10 @@ def class_shares(
 
 
 def group_names(traces: pd.DataFrame, by: str) -> NDArray[np.str_]:
-    """Return the agent (or model and version), workflow, model or week; ``unknown`` if missing."""
+    """Return the agent (or model and version), workflow, model, week or prompt of each trace.
+
+    The prompt is whether a judge that we run read the trace whole. ``unknown`` if missing.
+    """
     if by == "week":
         names = weeks_of(pd.to_datetime(traces["started_at"]))
     elif by == "agent" and "agent" not in traces:
@@ -416,8 +419,10 @@ def group_names(traces: pd.DataFrame, by: str) -> NDArray[np.str_]:
         if "agent_version" in traces:  # files without an agent have the model alone
             version = traces["agent_version"].fillna("").astype(str)
             names = names.str.cat(version, sep=" ").str.strip()
-    else:
+    elif by in traces:
         names = traces[by]
+    else:
+        names = pd.Series(UNKNOWN, index=traces.index)
     return names.fillna(UNKNOWN).replace("", UNKNOWN).to_numpy(dtype=str)
 
 

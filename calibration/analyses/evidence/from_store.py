@@ -35,6 +35,9 @@ TOGETHER = "+"
 # Name of the stratum of workflows that are too small for one of their own.
 OTHER_WORKFLOWS = "other workflows"
 
+# What the judge read of a trace.
+WHOLE_TRACE, CUT_TRACE = "whole", "cut to fit"
+
 CONFIDENCE = {1: "low", 2: "medium", 3: "high"}
 
 
@@ -397,10 +400,39 @@ def with_verdicts(
     data: CalibrationData, verdicts: pd.DataFrame, *, judge_id: str = ""
 ) -> CalibrationData:
     """Return the data with verdicts from a frame with columns trace_id and outcome."""
-    given = data.traces["trace_id"].map(verdicts.set_index("trace_id")["outcome"])
-    codes, names = verdict_codes(given, data.classes)
-    provenance = replace(data.provenance, judge_id=judge_id)
-    return replace(data, provenance=provenance, verdicts=codes, verdict_names=names)
+    of_trace = verdicts.set_index("trace_id")
+    ids = data.traces["trace_id"]
+    given, others = ids.map(of_trace["outcome"]), [NO_VERDICT]
+    if "cause" in of_trace and of_trace["cause"].notna().any():
+        # Runs that one cause keeps from a verdict may succeed more often than those of another.
+        given = given.where(ids.map(of_trace["cause"]).isna(), ids.map(_cause_names(of_trace)))
+        others += sorted(set(given.dropna()) - {NO_VERDICT, *data.classes})
+    codes, names = verdict_codes(given, data.classes, others)
+    found = replace(
+        data,
+        provenance=replace(data.provenance, judge_id=judge_id),
+        verdicts=codes,
+        verdict_names=names,
+    )
+    return _with_cuts(found, of_trace)
+
+
+def _cause_names(of_trace: pd.DataFrame) -> "pd.Series[str]":
+    """Return what stands for no verdict of each cause among the verdicts."""
+    return NO_VERDICT + ": " + of_trace["cause"].astype(str)
+
+
+def _with_cuts(data: CalibrationData, of_trace: pd.DataFrame) -> CalibrationData:
+    """Return the data with whether the judge read each trace whole, if it did not read all so."""
+    if "cut" not in of_trace or not of_trace["cut"].any():
+        return data
+    cut = of_trace.index[of_trace["cut"].astype(bool)]
+
+    def told(frame: pd.DataFrame) -> pd.DataFrame:
+        was_cut = frame["trace_id"].isin(cut)
+        return frame.assign(prompt=was_cut.map({True: CUT_TRACE, False: WHOLE_TRACE}))
+
+    return replace(data, traces=told(data.traces), labelled=told(data.labelled))
 
 
 def with_context(store: Store, data: CalibrationData) -> CalibrationData:
@@ -412,7 +444,10 @@ def with_context(store: Store, data: CalibrationData) -> CalibrationData:
     texts = {t.trace_id: t.response or "" for t in store.for_review(ids.tolist())}
     grades = ids.map(first["grade"]).fillna(0).to_numpy(dtype=np.int64)
     known = samples[samples["trace_id"].isin(data.traces["trace_id"]) & ~samples["of_all"]]
-    code = {name: k for k, name in enumerate((*data.classes, NO_VERDICT))}
+    # Verdicts on a sample are classes or none, whatever its cause.
+    code = {name: k for k, name in enumerate(data.classes)}
+    named = data.verdict_names
+    code[NO_VERDICT] = named.index(NO_VERDICT) if NO_VERDICT in named else len(named)
     wide = known.assign(code=known["outcome"].map(code)).pivot_table(
         index="trace_id", columns="sample", values="code", aggfunc="first"
     )

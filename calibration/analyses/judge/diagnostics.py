@@ -56,7 +56,7 @@ WEIGHED = (
 # A grade separates complete, partial_plus and the rest, as `class_of_grade` of the importers.
 STEPS = ("3 or less", "4", "5")
 
-LENIENT_BY = ("agent", "workflow")
+LENIENT_BY = ("agent", "workflow", "prompt")
 
 # Sizes of a trace, and their columns.
 SIZES = {"response": "response_chars", "steps": "n_steps"}
@@ -89,7 +89,7 @@ class JudgeDiagnostics:
     `errors` : effective labelled traces by the question at which judge and humans part (None: no
         verdict)
     `disagreements` : sorted by their influence on the rate
-    `leniency_by` : leniency by ``agent`` and ``workflow``, where known
+    `leniency_by` : leniency by ``agent``, ``workflow`` and ``prompt``, where known
     `slopes` : change of the credit gap, within human class, per doubling of ``response``
         (characters) and ``steps``
     `own_family` : credit gap on agents of the judge's own model family less that on others, within
@@ -203,10 +203,10 @@ def diagnose(
 
 
 def _groups(data: CalibrationData) -> dict[str, NDArray[np.str_]]:
-    """Return the agent, workflow and model of the labelled traces, where known for any."""
+    """Return agent, workflow, model and prompt of the labelled traces, where known for any."""
     if data.counts is not None:
         return {}
-    found = {by: group_names(data.labelled, by) for by in ("agent", "workflow", "model")}
+    found = {by: group_names(data.labelled, by) for by in (*LENIENT_BY, "model")}
     return {by: names for by, names in found.items() if not (names == UNKNOWN).all()}
 
 

@@ -200,7 +200,10 @@ class _Groups:
         self.data, self.by = data, by
         self.of_trace = group_names(data.traces, by)
         self.inside = np.ones(len(self.of_trace), dtype=bool) if within is None else within
-        if data.provenance.source == "files" and (self.of_trace == UNKNOWN).all():
+        unknown = bool((self.of_trace == UNKNOWN).all())
+        if unknown and by not in COLUMN:
+            raise CalibrationError(f"no groups by {by}: no trace is known to have been cut to fit")
+        if unknown and data.provenance.source == "files":
             raise CalibrationError(f"the verdict file has no column {COLUMN[by]!r}, or it is empty")
         self.sample = sample = data.sample(options.design)
         self.confidence_level = options.confidence_level
