@@ -11,6 +11,9 @@ ROLES = ("reviewer", "lead", "admin")
 
 NO_VERDICT = "no_verdict"
 
+# What a judge read of a trace.
+PROMPTS = WHOLE, CUT = "whole", "cut"
+
 # Why reviewers differed on a trace.
 CAUSES = ("trace_unclear", "rubric_unclear", "slip", "real_judgement")
 

@@ -62,7 +62,7 @@ LABEL_COLUMNS = (
 VERDICT_COLUMNS = (
     "trace_id", "outcome", "sample", "judge", "workflow", "task", "stratum", "cost_usd", "units",
     "ceiling_usd", "started_at", "agent", "model", "steps", "response_chars", "grade", "reason",
-    "evidence_step", "evidence_quote", "of_all",
+    "evidence_step", "evidence_quote", "of_all", "cause", "prompt",
 )  # fmt: skip
 
 SKIPPED, ADJUDICATED = "a skipped trace, no label", "an adjudicated class, no reviewer's label"
@@ -257,7 +257,8 @@ def import_verdicts(store: Store, path: Path, *, judge_id: str) -> ImportResult[
                 reason=row.reason,
                 evidence=row.evidence,
                 grade=row.grade,
-                detail='{"of_all": true}' if row.of_all else None,
+                cause=row.cause if row.outcome in ("", NO_VERDICT) else None,
+                detail=_detail(row),
             )
         )
     done = store.add_verdicts(verdicts)
@@ -267,6 +268,13 @@ def import_verdicts(store: Store, path: Path, *, judge_id: str) -> ImportResult[
             "import the traces first"
         )
     return done
+
+
+def _detail(row: VerdictRow) -> str | None:
+    """Return what a row tells of how its verdict came about, as a judge that we run does."""
+    known = {"of_all": row.of_all or None, "prompt": row.prompt or None}
+    told = {name: value for name, value in known.items() if value is not None}
+    return json.dumps(told) if told else None
 
 
 def _named(store: Store, path: Path, rows: Iterable[R]) -> list[R]:
@@ -484,6 +492,8 @@ def _verdict_row(verdict: Row) -> Row:
         "outcome": verdict["outcome"],
         "sample": verdict["sample"],
         "of_all": "yes" if verdict.get("of_all") else "",
+        "cause": _text(verdict.get("cause")),
+        "prompt": _text(verdict.get("prompt")),
         "grade": None if pd.isna(grade) else int(grade),
         "reason": _text(verdict.get("reason")),
         **_evidence(verdict.get("evidence")),

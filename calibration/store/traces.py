@@ -23,11 +23,13 @@ import pyarrow.parquet as pq
 from calibration.errors import InputError, StoreError
 from calibration.files import private_folder, put_in_place
 from calibration.records import (
+    CUT,
     GRADES,
     NO_VERDICT,
     REFERENCE_SOURCE,
     SIMULATED_USERS,
     SOURCE_JUDGE,
+    WHOLE,
     Attachment,
     SetAside,
     Step,
@@ -64,6 +66,12 @@ LOOP = 3
 # Names come from untrusted files: cut here, whole in the transcript.
 IN_USE = "judge in use"
 MAX_NAME = 200
+
+# What a judge read of a trace: told by a file, or known of a judge that we run.
+_PROMPT = (
+    "coalesce(detail ->> '$.prompt', CASE WHEN (detail ->> '$.cut_characters')::BIGINT > 0 "
+    f"THEN '{CUT}' WHEN detail ->> '$.cut_characters' = '0' THEN '{WHOLE}' END)"
+)
 
 _FEEDBACK = """
 SELECT trace_id, hidden::JSON ->> '$.metadata.escalated' AS escalated,
@@ -878,8 +886,8 @@ class TraceStore(StorePart):
         # grade: 1 to 5, missing NaN; evidence: JSON text.
         return self._frame(
             "SELECT trace_id, sample, outcome, grade, reason, evidence, "
-            "coalesce((detail ->> '$.of_all')::BOOLEAN, false) AS of_all, "
-            "FROM verdict "
+            "coalesce((detail ->> '$.of_all')::BOOLEAN, false) AS of_all, cause, "
+            f"{_PROMPT} AS prompt FROM verdict "
             "WHERE judge_id = ? OR (? = ? AND starts_with(judge_id, ?)) ORDER BY trace_id, sample",
             [judge_id, judge_id, SOURCE_JUDGE, SOURCE_JUDGE],
         )
@@ -888,11 +896,12 @@ class TraceStore(StorePart):
     def verdict_frame(self, judge_id: str) -> pd.DataFrame:
         """Return a judge's first verdict per trace; ``source:`` means the grades of the files.
 
-        `cause` says why there is none, `cut` whether the judge read the trace cut to fit.
+        `cause` says why there is none, `prompt` whether the judge read the trace ``whole`` or
+        ``cut``; missing where that is not known.
         """
         return self._frame(
-            "SELECT trace_id, judge_id, outcome, proposed, cause, "
-            "coalesce((detail ->> '$.cut_characters')::BIGINT > 0, false) AS cut FROM verdict "
+            f"SELECT trace_id, judge_id, outcome, proposed, cause, {_PROMPT} AS prompt "
+            "FROM verdict "
             "WHERE sample = 0 AND (judge_id = ? OR (? = ? AND starts_with(judge_id, ?))) "
             "ORDER BY trace_id",
             [judge_id, judge_id, SOURCE_JUDGE, SOURCE_JUDGE],

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from calibration.errors import InputError
-from calibration.records import CONFIDENCES, GRADES, NO_VERDICT, Evidence, SetAside
+from calibration.records import CONFIDENCES, GRADES, NO_VERDICT, PROMPTS, Evidence, SetAside
 from calibration.tables.rows import (
     Row,
     any_rows,
@@ -32,6 +32,7 @@ MAX_USD = 1_000_000
 MAX_WEIGHT = 1e9
 MAX_SIZE = 1e12
 MAX_SAMPLE = 2**31 - 1
+MOST_CAUSE = 100  # characters
 
 EXPOSED = "not blind: its reviewer had seen labels or verdicts of the trace"
 REPEATED = "repeats another row exactly and names no reviewer"
@@ -61,12 +62,15 @@ class VerdictRow:
     """The verdict of a judge on one trace; without an outcome it gave no valid one.
 
     `own_ceiling` : whether the table has ceilings; then None is no ceiling. `of_all` : it is the
-    verdict of all samples together, and not one more of them.
+    verdict of all samples together, and not one more of them. `cause` : why there is no outcome.
+    `prompt` : what the judge read of the trace.
     """
 
     line: int
     trace_id: str
     outcome: str = ""
+    cause: str | None = None
+    prompt: str = ""
     sample: int = 0
     of_all: bool = False
     workflow: str = ""
@@ -216,8 +220,9 @@ def verdict_rows(source: Source, *, required: Sequence[str] = ()) -> Iterator[Ve
     Columns: trace_id, outcome; optional workflow, task, stratum (of an uneven draw), cost_usd,
     units, ceiling_usd, started_at, judge, agent, model, steps, response_chars, reason, grade (1 to
     5), evidence_step, evidence_quote, and sample: 0 or empty for the first verdict on a trace, 1
-    and up for further ones. `of_all` marks a first one that is the verdict of all samples together.
-    `required` ones must not be empty.
+    and up for further ones. `of_all` marks a first one that is the verdict of all samples together,
+    `cause` says why there is none, `prompt` what the judge read: ``whole`` or ``cut``. `required`
+    ones must not be empty.
     """
     for line, row in _with_outcome(source, required):
         with located(place_of(source), line):
@@ -230,6 +235,8 @@ def _verdict(line: int, row: Row) -> VerdictRow:
         line=line,
         trace_id=cell_text(row["trace_id"]),
         outcome=cell_text(row["outcome"]),
+        cause=_cause(row),
+        prompt=_prompt(row),
         sample=cell_whole(row, "sample", maximum=MAX_SAMPLE) or 0,
         of_all=cell_flag(row, "of_all"),
         workflow=cell_text(row.get("workflow")),
@@ -249,6 +256,20 @@ def _verdict(line: int, row: Row) -> VerdictRow:
         task=cell_text(row.get("task")),
         stratum=cell_text(row.get("stratum")),
     )
+
+
+def _cause(row: Row) -> str | None:
+    cause = cell_text(row.get("cause")) or None
+    if cause is not None and len(cause) > MOST_CAUSE:
+        raise FieldError(f"field 'cause': has {len(cause):,} characters, {MOST_CAUSE} at most")
+    return cause
+
+
+def _prompt(row: Row) -> str:
+    prompt = cell_text(row.get("prompt")).casefold()
+    if prompt not in ("", *PROMPTS):
+        raise FieldError(f"field 'prompt': must be {' or '.join(PROMPTS)}, is {prompt!r:.60}")
+    return prompt
 
 
 def read_verdicts(source: Source, *, judge: str | None = None) -> VerdictFile:

@@ -1,14 +1,30 @@
 """Why a judge gave no verdict, and what it read of a trace, are segments of the corrected rate."""
 
 import json
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from calibration.analyses.judge.calibration import analyse_judge
+from calibration.analyses.evidence.data import MOST_CAUSES, verdict_codes
+from calibration.analyses.evidence.from_files import load_tables
+from calibration.analyses.imports import (
+    LABEL_COLUMNS,
+    VERDICT_COLUMNS,
+    import_verdicts,
+    stored_label_rows,
+    stored_verdict_rows,
+)
+from calibration.analyses.judge.calibration import (
+    CalibrationOptions,
+    analyse_judge,
+    calibrate_judge,
+)
 from calibration.analyses.judge.diagnostics import diagnose_judge
-from calibration.analyses.judge.groups import analyse_groups
+from calibration.analyses.judge.groups import analyse_groups, group_rates
 from calibration.errors import CalibrationError
 from calibration.records import Verdict
+from calibration.tables.rows import as_csv
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids, known
 
@@ -49,17 +65,51 @@ def test_each_cause_is_a_stratum_of_its_own(world: World) -> None:
 def test_traces_that_were_cut_to_fit_are_groups_of_their_own(world: World) -> None:
     groups = analyse_groups(world.store, world.batch_id, by="prompt")
     assert {row.name: row.net.n_production for row in groups.groups} == {
-        "cut to fit": 25, "whole": 175,
+        "cut": 25, "whole": 175,
     }  # fmt: skip
     composed = known(analyse_judge(world.store, world.batch_id).composition)
     assert "prompt" in composed.p_holm
     rows = diagnose_judge(world.store, world.batch_id).leniency_by["prompt"]
-    assert {row.group for row in rows} == {"cut to fit", "whole"}
+    assert {row.group for row in rows} == {"cut", "whole"}
+
+
+def test_files_say_the_same_as_the_store(world: World, tmp_path: Path) -> None:
+    batch, store = world.batch_id, world.store
+    tables = {}
+    for name, columns, rows in (
+        ("labels", LABEL_COLUMNS, stored_label_rows(store, batch)),
+        ("verdicts", VERDICT_COLUMNS, stored_verdict_rows(store, batch)),
+    ):
+        tables[name] = tmp_path / f"{name}.csv"
+        tables[name].write_text(as_csv(columns, rows), encoding="utf-8")
+    options = CalibrationOptions()
+    data = load_tables(tables["labels"], tables["verdicts"])
+    of_files, of_store = calibrate_judge(data, options), analyse_judge(store, batch)
+    assert of_files.verdict_names == of_store.verdict_names
+    assert of_files.calibration.estimates == of_store.calibration.estimates
+    rows = group_rates(data, options, by="prompt").groups
+    assert {row.name: row.net.n_production for row in rows} == {"cut": 25, "whole": 175}
+    # And back into a store.
+    done = import_verdicts(store, tables["verdicts"], judge_id="again")
+    assert len(done.imported) == N
+    before, after = (
+        store.verdict_frame(judge).drop(columns="judge_id") for judge in ("judge-1", "again")
+    )
+    pd.testing.assert_frame_equal(before, after)
 
 
 def test_groups_by_prompt_need_a_cut_trace(new_world: NewWorld) -> None:
     world = new_world(n=20, n_drawn=10)
     world.label("Ann", dict.fromkeys(world.drawn, "complete"))
     world.judge(dict.fromkeys(ids(20), "complete"))
-    with pytest.raises(CalibrationError, match="no trace is known to have been cut to fit"):
+    with pytest.raises(CalibrationError, match="no trace is known to have been cut"):
         analyse_groups(world.store, world.batch_id, by="prompt")
+
+
+def test_a_column_of_free_text_makes_no_strata_without_end() -> None:
+    causes = pd.Series(["often"] * 3 + [f"cause {k}" for k in range(500)], dtype=object)
+    outcomes = pd.Series(["no_verdict"] * len(causes), dtype=object)
+    codes, names = verdict_codes(outcomes, ("a", "b"), causes=causes)
+    assert len(names) == 2 + 1 + MOST_CAUSES
+    assert (codes[:3] == names.index("no_verdict: often")).all()
+    assert (codes == names.index("no_verdict")).sum() == 503 - 3 - (MOST_CAUSES - 1)

@@ -25,6 +25,7 @@ from calibration.text import weeks_of
 UNKNOWN = "unknown"
 BY = ("agent", "workflow", "model", "week", "prompt")
 MISSING = -1
+MOST_CAUSES = 20
 
 # Shares of the reviewers are sums of 1/m.
 ALL = 1 - 1e-9
@@ -410,7 +411,7 @@ def class_shares(
 def group_names(traces: pd.DataFrame, by: str) -> NDArray[np.str_]:
     """Return the agent (or model and version), workflow, model, week or prompt of each trace.
 
-    The prompt is whether a judge that we run read the trace whole. ``unknown`` if missing.
+    The prompt is what the judge read: the ``whole`` trace, or a part. ``unknown`` if missing.
     """
     if by == "week":
         names = weeks_of(pd.to_datetime(traces["started_at"]))
@@ -480,10 +481,25 @@ def _numbered(names: list[Hashable]) -> NDArray[np.int64]:
 
 
 def verdict_codes(
-    outcomes: pd.Series, classes: Sequence[str], others: Sequence[str] = (NO_VERDICT,)
+    outcomes: pd.Series,
+    classes: Sequence[str],
+    others: Sequence[str] = (NO_VERDICT,),
+    *,
+    causes: pd.Series | None = None,
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return the code of each verdict, and the names: the classes, then other verdicts."""
+    """Return the code of each verdict, and the names: the classes, then other verdicts.
+
+    No verdict with one of the `causes` is a verdict of its own: runs that one cause keeps from a
+    class may succeed more often than those of another. Beyond the `MOST_CAUSES` most frequent ones
+    they stay together.
+    """
     given = outcomes.fillna(NO_VERDICT)
+    if causes is not None and causes.notna().any():
+        counts = causes[given == NO_VERDICT].value_counts()
+        kept = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))[:MOST_CAUSES]
+        caused = causes.isin([cause for cause, _ in kept]) & (given == NO_VERDICT)
+        given = given.where(~caused, f"{NO_VERDICT}: " + causes.astype(str))
+        others = (*others, *sorted(set(given[caused])))
     beyond = [name for name in others if name not in classes and (given == name).any()]
     names = (*classes, *beyond)
     code = {name: k for k, name in enumerate(names)}

@@ -20,7 +20,7 @@ from calibration.analyses.evidence.data import (
 from calibration.errors import CalibrationError, InputError
 from calibration.files import read_text
 from calibration.judge_calibration.samples import HEADLINE, Design
-from calibration.records import NO_VERDICT, SetAside
+from calibration.records import CUT, NO_VERDICT, SetAside
 from calibration.success_rate.runs import cost_penalties
 from calibration.tables.labels import (
     LabelFile,
@@ -139,7 +139,8 @@ def load_tables(
     tasks |= {t: f"\0{row.task}" for t, row in judged.rows.items() if row.task}
     traces = _traces(judged, limits, known, tasks)
     given = pd.Series([row.outcome or NO_VERDICT for row in judged.rows.values()], dtype=object)
-    codes, names = verdict_codes(given, named, NO_CLASS)
+    causes = pd.Series([row.cause for row in judged.rows.values()], dtype=object)
+    codes, names = verdict_codes(given, named, NO_CLASS, causes=causes)
     place = {trace_id: k for k, trace_id in enumerate(judged.rows)}
     inside = {t: rows for t, rows in human.rows.items() if t in place}
     asked = {t: [row for row in rows if row.outcome] for t, rows in inside.items()}
@@ -258,14 +259,19 @@ def _traces(
 ) -> pd.DataFrame:
     """Return the columns of the verdict table, None where missing."""
     rows = list(verdicts.rows.values())
-    agents = {"agent": [row.agent or None for row in rows]} if any(r.agent for r in rows) else {}
+    given = {
+        name: [getattr(row, name) or None for row in rows]
+        for name, told in (("agent", any(r.agent for r in rows)),
+                           ("prompt", any(r.prompt == CUT for r in rows)))
+        if told
+    }  # fmt: skip
     return pd.DataFrame(
         {
             "trace_id": list(verdicts.rows),
             "workflow": [row.workflow for row in rows],
             "task_key": [tasks.get(trace_id) or trace_id for trace_id in verdicts.rows],
             "judge": [row.judge for row in rows],
-            **agents,
+            **given,
             "model": [row.model or None for row in rows],
             "started_at": pd.to_datetime(
                 pd.Series([row.started_at for row in rows], dtype=object), utc=True

@@ -22,7 +22,7 @@ from calibration.analyses.evidence.data import (
     verdict_codes,
 )
 from calibration.errors import CalibrationError, InputError, MixedDataError
-from calibration.records import NO_VERDICT, SOURCE_JUDGE, TraceForReview
+from calibration.records import CUT, NO_VERDICT, SOURCE_JUDGE, TraceForReview
 from calibration.store import Batch, Store
 from calibration.success_rate.runs import cost_penalties
 
@@ -34,9 +34,6 @@ TOGETHER = "+"
 
 # Name of the stratum of workflows that are too small for one of their own.
 OTHER_WORKFLOWS = "other workflows"
-
-# What the judge read of a trace.
-WHOLE_TRACE, CUT_TRACE = "whole", "cut to fit"
 
 CONFIDENCE = {1: "low", 2: "medium", 3: "high"}
 
@@ -402,37 +399,21 @@ def with_verdicts(
     """Return the data with verdicts from a frame with columns trace_id and outcome."""
     of_trace = verdicts.set_index("trace_id")
     ids = data.traces["trace_id"]
-    given, others = ids.map(of_trace["outcome"]), [NO_VERDICT]
-    if "cause" in of_trace and of_trace["cause"].notna().any():
-        # Runs that one cause keeps from a verdict may succeed more often than those of another.
-        given = given.where(ids.map(of_trace["cause"]).isna(), ids.map(_cause_names(of_trace)))
-        others += sorted(set(given.dropna()) - {NO_VERDICT, *data.classes})
-    codes, names = verdict_codes(given, data.classes, others)
+    causes = ids.map(of_trace["cause"]) if "cause" in of_trace else None
+    codes, names = verdict_codes(ids.map(of_trace["outcome"]), data.classes, causes=causes)
     found = replace(
         data,
         provenance=replace(data.provenance, judge_id=judge_id),
         verdicts=codes,
         verdict_names=names,
     )
-    return _with_cuts(found, of_trace)
-
-
-def _cause_names(of_trace: pd.DataFrame) -> "pd.Series[str]":
-    """Return what stands for no verdict of each cause among the verdicts."""
-    return NO_VERDICT + ": " + of_trace["cause"].astype(str)
-
-
-def _with_cuts(data: CalibrationData, of_trace: pd.DataFrame) -> CalibrationData:
-    """Return the data with whether the judge read each trace whole, if it did not read all so."""
-    if "cut" not in of_trace or not of_trace["cut"].any():
-        return data
-    cut = of_trace.index[of_trace["cut"].astype(bool)]
-
-    def told(frame: pd.DataFrame) -> pd.DataFrame:
-        was_cut = frame["trace_id"].isin(cut)
-        return frame.assign(prompt=was_cut.map({True: CUT_TRACE, False: WHOLE_TRACE}))
-
-    return replace(data, traces=told(data.traces), labelled=told(data.labelled))
+    if "prompt" not in of_trace or not (of_trace["prompt"] == CUT).any():
+        return found
+    traces, labelled = (
+        frame.assign(prompt=frame["trace_id"].map(of_trace["prompt"]))
+        for frame in (found.traces, found.labelled)
+    )
+    return replace(found, traces=traces, labelled=labelled)
 
 
 def with_context(store: Store, data: CalibrationData) -> CalibrationData:

@@ -202,7 +202,7 @@ class _Groups:
         self.inside = np.ones(len(self.of_trace), dtype=bool) if within is None else within
         unknown = bool((self.of_trace == UNKNOWN).all())
         if unknown and by not in COLUMN:
-            raise CalibrationError(f"no groups by {by}: no trace is known to have been cut to fit")
+            raise CalibrationError(f"no groups by {by}: no trace is known to have been cut")
         if unknown and data.provenance.source == "files":
             raise CalibrationError(f"the verdict file has no column {COLUMN[by]!r}, or it is empty")
         self.sample = sample = data.sample(options.design)
