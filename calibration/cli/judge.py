@@ -593,6 +593,49 @@ def robustness(
 @judge.command()
 @click.argument("name")
 @with_store
+@click.option("--as", "new_name", metavar="NEW_NAME", help="Make a judge that is told them too.")
+@click.option("--cap-usd", type=click.FloatRange(0, min_open=True), help="Spend at most this.")
+@click.option("--cap-tokens", type=click.IntRange(1), help="Use at most so many tokens.")
+@with_output
+def suggest(
+    name: str, path: Path, new_name: str | None, cap_usd: float | None, cap_tokens: int | None,
+    output: Output,
+) -> None:  # fmt: skip
+    """Ask the judge's model for rules, from practice traces on which the judge errs.
+
+    One request, with nothing of an examination or of production in it. A rule that copies five
+    words out of a practice trace is flagged, and no new judge is told it. Whether the new judge is
+    better, exam A says: `asr judge compare`.
+
+    \b
+    asr judge suggest strict --cap-usd 1
+    asr judge suggest strict --as strict-2 --cap-usd 1
+    """
+    from calibration.analyses.judging import suggesting, versions
+    from calibration.judging.budget import Cap
+    from calibration.reporting.sections import judging as shown
+
+    if cap_usd is None and cap_tokens is None:
+        raise InputError("give a cap: --cap-usd, or --cap-tokens where prices are not known")
+    _check_extra()
+    found = suggesting.suggest_rules(
+        path, name, cap=Cap(usd=cap_usd, tokens=cap_tokens), key=versions.endpoint_key()
+    )
+    print_result(found, shown.suggested, output)
+    if found.ended is not None:
+        raise JudgeRunError(f"no rules for {name}: {found.ended}")
+    if new_name is not None:
+        if not found.usable:
+            raise JudgeRunError(f"judge {new_name} was not made: every rule copies words")
+        with open_to_write(path) as store:
+            versions.with_rules(store, name, new_name, found.usable)
+        if not output.as_data:
+            print_next(f"judge run {new_name} --form exam_a")
+
+
+@judge.command()
+@click.argument("name")
+@with_store
 @click.option(
     "--minimum",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),

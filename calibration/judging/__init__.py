@@ -11,4 +11,5 @@ best version for the choice, compares versions on the same traces, and certifies
 to the endpoint, `pace` says when, `runner` drives them, and `probe` asks what an endpoint can do.
 
 `probes` ask a judge about changed traces whose right effect is known, as an order to it in a trace.
+`suggestions` ask its model for rules that would mend what it judged otherwise than the reference.
 """

@@ -85,6 +85,13 @@ def plan_schema() -> dict[str, Any]:
     return _object({"head": _TEXT, "expected": _list_of(expected), "tail": _TEXT})
 
 
+def rules_schema(taxonomy: Taxonomy) -> dict[str, Any]:
+    """Return the JSON schema of rules that are suggested, each for a question."""
+    questions = {"type": "string", "enum": [node.id for node in taxonomy.nodes]}
+    rule = {"question": questions, "why": _TEXT, "rule": _TEXT}
+    return _object({"head": _TEXT, "rules": _list_of(rule), "tail": _TEXT})
+
+
 _TEXT: dict[str, Any] = {"type": "string"}
 
 

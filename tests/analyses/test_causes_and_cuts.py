@@ -87,8 +87,8 @@ def test_files_say_the_same_as_the_store(world: World, tmp_path: Path) -> None:
     of_files, of_store = calibrate_judge(data, options), analyse_judge(store, batch)
     assert of_files.verdict_names == of_store.verdict_names
     assert of_files.calibration.estimates == of_store.calibration.estimates
-    rows = group_rates(data, options, by="prompt").groups
-    assert {row.name: row.net.n_production for row in rows} == {"cut": 25, "whole": 175}
+    groups = group_rates(data, options, by="prompt").groups
+    assert {row.name: row.net.n_production for row in groups} == {"cut": 25, "whole": 175}
     # And back into a store.
     done = import_verdicts(store, tables["verdicts"], judge_id="again")
     assert len(done.imported) == N

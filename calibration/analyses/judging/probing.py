@@ -75,7 +75,7 @@ class ProbeReport:
 
 
 @dataclass(slots=True)
-class _Spending:
+class Spending:
     """What is left of a cap over several runs."""
 
     cap: Cap
@@ -141,7 +141,7 @@ def run_probes(
     traces = [trace for trace, _ in items]
     sets = [_BUILDERS[probe](traces, taxonomy, rng) for probe in wanted if probe in _BUILDERS]
     of_version = [_of_version(probe, traces, judge, rng) for probe in wanted if probe in OF_VERSION]
-    runs = _Runs(path, entry, key, _Spending(cap))
+    runs = RunsInMemory(path, entry, key, Spending(cap))
     every = [*items, *(item for cases in sets for item in cases.items)]
     found = runs.ask(judge, every)
     for cases in of_version:
@@ -173,25 +173,36 @@ def _of_version(
     return version_probe(probe, traces, judge.version, judge.few_shots, rng=rng)
 
 
-class _Runs:
+class RunsInMemory:
     """Runs judges on traces in memory, one after the other, under one cap."""
 
-    def __init__(self, path: Path, entry: JudgeEntry, key: str, spending: _Spending) -> None:
+    def __init__(
+        self, path: Path, entry: JudgeEntry, key: str, spending: Spending, what: str = "probes"
+    ) -> None:
         self.folder, self.entry, self.key, self.spending = runs_folder(path), entry, key, spending
+        self.what = what
         self.ended: str | None = None
 
     def ask(self, judge: Judge, items: Sequence[Item]) -> dict[str, TraceVerdict]:
         """Return the verdict of a judge on each trace of which all samples were answered."""
+        return {
+            trace_id: combine(of_trace)
+            for trace_id, of_trace in self.samples(judge, items).items()
+            if len(of_trace) == judge.samples
+        }
+
+    def samples(self, judge: Judge, items: Sequence[Item]) -> dict[str, list[SampleVerdict]]:
+        """Return the verdicts on the samples of each trace that were answered."""
         samples: dict[str, list[SampleVerdict]] = {}
 
         def take(part: list[SampleVerdict]) -> None:
             for verdict in part:
                 samples.setdefault(verdict.trace_id, []).append(verdict)
 
-        run_name = next_name(self.folder, f"{self.entry.name}-probes")
+        run_name = next_name(self.folder, f"{self.entry.name}-{self.what}")
         folder = plan_run(
             self.folder, run_name, judge, cap=self.spending.left(), prices=self.entry.prices,
-            about={"probes_of": self.entry.name},
+            about={f"{self.what}_of": self.entry.name},
         )  # fmt: skip
 
         async def go() -> None:
@@ -206,8 +217,4 @@ class _Runs:
                 self.ended = progress.reason or progress.state
 
         asyncio.run(go())
-        return {
-            trace_id: combine(of_trace)
-            for trace_id, of_trace in samples.items()
-            if len(of_trace) == judge.samples
-        }
+        return samples

@@ -39,7 +39,7 @@ class JudgeEntry:
     """A judge of a store, with what is needed to ask it.
 
     `address` is that of the endpoint when the judge was made, without a key; `findings` say how
-    the endpoint answered each call of the probe.
+    the endpoint answered each call of the probe. `rules` were suggested: each is for a question.
     """
 
     name: str
@@ -49,6 +49,7 @@ class JudgeEntry:
     prices: Prices | None = None
     findings: tuple[str, ...] = ()
     parent: str | None = None
+    rules: tuple[tuple[str, str], ...] = ()
 
     def body(self) -> str:
         """Return what a store keeps, as JSON."""
@@ -60,6 +61,7 @@ class JudgeEntry:
                 "prices": None if self.prices is None else asdict(self.prices),
                 "findings": list(self.findings),
                 "parent": self.parent,
+                "rules": self.rules,
             }
         )
 
@@ -76,6 +78,7 @@ def entry_of(stored: StoredJudge) -> JudgeEntry:
         prices=None if prices is None else Prices(**prices),
         findings=tuple(body["findings"]),
         parent=body["parent"],
+        rules=tuple((question, rule) for question, rule in body.get("rules", ())),
     )
 
 
@@ -206,6 +209,7 @@ def add_judge(
     taxonomy = store.taxonomy()
     given = {key: value for key, value in (settings or {}).items() if value is not None}
     before = None if parent is None else entry_of(store.judge(parent))
+    rules = () if before is None else before.rules
     if before is not None:
         kept = before.version.to_dict()
         own = ("samples", "temperature", "seed", "token_limit", "reasoning_effort", "plan",
@@ -233,13 +237,13 @@ def add_judge(
         taxonomy=taxonomy,
         few_shots=[example.trace.trace_id for example in examples],
         few_shots_sha256=few_shots_digest(examples),
-        handbook=excerpts(store, taxonomy),
+        handbook=excerpts(store, taxonomy, rules),
         role=role or DEFAULT_ROLE,
         **given | {"structured": capabilities.structured},
     )
     entry = JudgeEntry(
         name=name, version=version, capabilities=capabilities, address=address, prices=prices,
-        findings=tuple(findings), parent=parent,
+        findings=tuple(findings), parent=parent, rules=rules,
     )  # fmt: skip
     tree_judge(entry, dataset, taxonomy)
     store.add_judge(name, version.judge_id, entry.body(), parent)
@@ -285,12 +289,35 @@ def judge_of(store: Store, name: str) -> tuple[JudgeEntry, TreeJudge]:
     return entry, tree_judge(entry, team_reference(store.path, taxonomy), taxonomy)
 
 
-def excerpts(store: Store, taxonomy: Taxonomy) -> dict[str, str]:
-    """Return what the handbook and the team's own sentences say on each question."""
+def with_rules(
+    store: Store, parent: str, name: str, rules: Sequence[tuple[str, str]]
+) -> JudgeEntry:
+    """Store a judge that is told further rules, each for a question, and is else as its parent.
+
+    Raises
+    ------
+    InputError
+        If the name is taken, the version exists, or its parent does not fit the taxonomy.
+    """
+    before, judge = judge_of(store, parent)
+    every = (*before.rules, *(rule for rule in rules if rule not in before.rules))
+    version = replace(
+        before.version, handbook=tuple(excerpts(store, judge.taxonomy, every).items())
+    )
+    entry = replace(before, name=name, version=version, parent=parent, rules=every)
+    store.add_judge(name, version.judge_id, entry.body(), parent)
+    return entry
+
+
+def excerpts(
+    store: Store, taxonomy: Taxonomy, rules: Sequence[tuple[str, str]] = ()
+) -> dict[str, str]:
+    """Return what the handbook, the team's own sentences and `rules` say on each question."""
     published, own = handbook(), store.handbook_additions()
     texts = {
         node.id: "\n".join([*([published[node.id]] if node.id in published else []),
-                            *own.get(node.id, [])])
+                            *own.get(node.id, []),
+                            *(rule for question, rule in rules if question == node.id)])
         for node in taxonomy.nodes
     }  # fmt: skip
     return {question: text for question, text in texts.items() if text}

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from calibration.analyses.judging.exams import CertifiedJudge, Compared, Scores
 from calibration.analyses.judging.probing import ProbeReport
 from calibration.analyses.judging.runs import DryRun, RunState
+from calibration.analyses.judging.suggesting import Suggestions
 from calibration.analyses.judging.versions import EXAM_A, EXAM_B, PRACTICE, JudgeEntry
 from calibration.judging import probes
 from calibration.judging.baseline import NAME as BASELINE
@@ -435,6 +436,37 @@ PROBES = {
     probes.RETEST: "asked again", probes.WITHHELD: "thoughts withheld",
     probes.EXAMPLES: "examples in another order", probes.HALF: "half of the room",
 }  # fmt: skip
+
+
+def suggested(found: Suggestions) -> Document:
+    """Return rules that a model suggests for a judge."""
+    cells = [
+        (Name(of.question), Name(of.rule), Name(of.why),
+         "-" if of.copied is None else f"copied: {Name(of.copied)}")
+        for of in found.rules
+    ]  # fmt: skip
+    spent = f"{found.spent_tokens:,} tokens"
+    if found.spent_usd is not None:
+        spent = f"{usd(found.spent_usd)}, {spent}"
+    about = [
+        f"{found.judge} differs from the reference on {found.n_differences:,} of "
+        f"{counted(found.n_judged, 'practice trace')}; {found.n_shown:,} were in the request. "
+        f"{spent}."
+    ]
+    if found.ended is not None:
+        about.append(f"No answer: {found.ended}.")
+    elif any(of.copied for of in found.rules):
+        about.append(
+            "A rule that copies words of a practice trace answers that trace; no judge is told it."
+        )
+    return Document(
+        title=f"Rules suggested for judge {found.judge}",
+        about=tuple(about),
+        sections=(
+            Section(title="", blocks=(
+                table_of("", ("question", "rule", "why", "flag"), cells),)),
+        ),
+    )  # fmt: skip
 
 
 def probed(found: ProbeReport) -> Document:
