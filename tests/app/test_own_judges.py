@@ -203,6 +203,22 @@ def test_a_run_shows_its_state_and_what_can_be_done(
     assert "strict has finished" in next(e.label for e in app.expander if "own" in str(e.key))
 
 
+def test_a_run_that_cannot_go_on_is_closed(
+    store: Path, server: ScriptedServer, open_app: OpenApp
+) -> None:
+    make(store, server, "strict")
+    with Store.open(store) as made:
+        folder = runs.plan(made, "strict", runs.Chosen(), cap=Cap(usd=5.0))
+    write_progress(folder, RunProgress(state="incomplete", total=8, heartbeat=time.time()))
+    app = view(open_app("judge", reviewer="lea"), "Run")
+    press(app, "judge_own_close_strict-001")
+    assert "18 of 18 traces have no verdict now, cause: outage." in texts(app)
+    frame = session.open_store(store).verdict_frame("strict")
+    assert len(frame) == 18
+    assert set(frame["cause"]) == {"outage"}
+    assert '"closed"' in (folder / "journal.jsonl").read_text()
+
+
 def test_two_judges_are_compared_with_both_reasons_and_a_look_is_kept(
     store: Path, server: ScriptedServer, open_app: OpenApp
 ) -> None:

@@ -5,7 +5,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -161,6 +162,11 @@ def _start(store: Store, dry: Offer, cap: Cap) -> None:
     start_worker(store.path, folder)
 
 
+CLOSES = (
+    "Traces that the run could not judge get no verdict, cause: outage. For an endpoint that will "
+    "not come back; they are pending otherwise."
+)
+
 # A worker of its own
 
 _workers: dict[Path, tuple[subprocess.Popen[bytes], float]] = {}
@@ -293,7 +299,7 @@ def _figures(state: RunState, progress: RunProgress) -> None:
 def _buttons(store: Store, state: RunState) -> None:
     """Draw what can be done with a run as it is."""
     now = None if state.progress is None else state.progress.state
-    able: list[tuple[str, Callable[[], str]]] = []
+    able: list[tuple[str, partial[str]]] = []
     if now == "running":
         able.append(("Pause", partial(_ask, store, state, "pause")))
     if now == "paused":
@@ -302,13 +308,26 @@ def _buttons(store: Store, state: RunState) -> None:
         able.append(("Stop", partial(_ask, store, state, "stop")))
     if now is None or now in RESUMED:
         able.append(("Resume" if now else "Start", partial(_resume, store, state)))
+    if now in RESUMED:
+        able.append(("Close", partial(_close, store, state)))
     with st.container(horizontal=True):
         for label, act in able:
             st.button(
                 label, key=JUDGE.key(f"own_{label.lower()}_{state.name}"), on_click=frame.attempt,
-                args=(act,),
+                args=(act,), help=CLOSES if act.func is _close else None,
             )  # fmt: skip
     frame.said()
+
+
+def _close(store: Store, state: RunState) -> str:
+    store.judge(state.judge)
+    session.publish(store)
+    me = session.chosen_reviewer(store)
+    pending, n = runs.close(
+        store.path, _folder(store, state.name), by="" if me is None else me.reviewer_id,
+        write=lambda: nullcontext(store),
+    )  # fmt: skip
+    return f"{pending:,} of {n:,} traces have no verdict now, cause: outage."
 
 
 def _ask(store: Store, state: RunState, word: str) -> str:
