@@ -333,7 +333,8 @@ def test_what_changes_a_verdict_that_should_not_is_counted(
     words = ("judge", "robustness", "one", "--cap-tokens", 10**7, "--json")
     found = json.loads(asr(*words).stdout)
     rates = {rate["probe"]: rate for rate in found["rates"]}
-    assert (found["n_traces"], found["ended"], len(rates)) == (12, None, 10)
+    assert (found["n_traces"], found["ended"], len(rates)) == (12, None, 11)
+    assert rates["reference"]["left_out"] == {"no reference answer": 12}
     # This model chooses a class by the code word, so that any change may change it.
     assert 0 < rates["retest"]["rate"]["value"] < 1
     assert rates["injected"]["rate"]["interval"][0] > 0

@@ -15,12 +15,13 @@ from calibration.analyses.judging.runs import (
     reading,
     runs_folder,
 )
-from calibration.analyses.judging.versions import JudgeEntry, judge_of
+from calibration.analyses.judging.versions import JudgeEntry, judge_of, practice_ids
 from calibration.errors import InputError
 from calibration.judging.budget import Cap
 from calibration.judging.probes import (
     EXAMPLES,
     HALF,
+    REFERENCE,
     WITHHELD,
     ProbeRate,
     ProbeSet,
@@ -31,6 +32,7 @@ from calibration.judging.probes import (
     padded_responses,
     permuted_sub_goals,
     probe_rates,
+    shown_references,
     swapped_responses,
     version_probe,
 )
@@ -40,11 +42,13 @@ from calibration.judging.steps import TraceVerdict, TreeJudge, combine
 from calibration.judging.transport import Transport
 from calibration.records import TraceForReview
 from calibration.taxonomy import Taxonomy
+from reference_dataset.team import team_reference
 
 INJECTIONS = 6  # of the 36 of a trace
 OF_VERSION = (WITHHELD, EXAMPLES, HALF)
 PROBES = (
-    "blank", "swapped", "injected", "claimed", "permuted", "padded", "retest", *OF_VERSION
+    "blank", "swapped", "injected", "claimed", "permuted", "padded", "retest", REFERENCE,
+    *OF_VERSION,
 )  # fmt: skip
 
 Made = Callable[[list[TraceForReview], Taxonomy, np.random.Generator], ProbeSet]
@@ -138,8 +142,13 @@ def run_probes(
         ids = choose_traces(store, entry, chosen)
         items = list(StoredTraces(store, ids))
         taxonomy = store.taxonomy()
+        dataset = team_reference(store.path, taxonomy)
     traces = [trace for trace, _ in items]
     sets = [_BUILDERS[probe](traces, taxonomy, rng) for probe in wanted if probe in _BUILDERS]
+    if REFERENCE in wanted:
+        # Of practice traces alone: an examination stays one.
+        reasons = {i: dataset.labels[i].rationale for i in practice_ids(dataset)}
+        sets.append(shown_references(traces, reasons))
     of_version = [_of_version(probe, traces, judge, rng) for probe in wanted if probe in OF_VERSION]
     runs = RunsInMemory(path, entry, key, Spending(cap))
     every = [*items, *(item for cases in sets for item in cases.items)]

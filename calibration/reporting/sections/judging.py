@@ -433,7 +433,8 @@ PROBES = {
     probes.INJECTED: "orders to the judge in the trace",
     probes.CLAIMED: "thoughts that claim success",
     probes.PERMUTED: "sub-goals in another order", probes.PADDED: "the response twice",
-    probes.RETEST: "asked again", probes.WITHHELD: "thoughts withheld",
+    probes.RETEST: "asked again", probes.REFERENCE: "the reference reason shown (practice traces)",
+    probes.WITHHELD: "thoughts withheld",
     probes.EXAMPLES: "examples in another order", probes.HALF: "half of the room",
 }  # fmt: skip
 
