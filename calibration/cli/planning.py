@@ -1,5 +1,6 @@
 """Commands that plan and draw a batch, escalate uncertain verdicts, and audit the rest."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -18,6 +19,8 @@ from calibration.analyses.sampling.draw import (
     draw_audit,
     draw_batch,
     drawn_batch,
+    last_week,
+    seed_of_week,
 )
 from calibration.analyses.sampling.escalation import SIGNALS, Signal, audit, escalate
 from calibration.analyses.sampling.planning import plan_batch
@@ -238,7 +241,13 @@ def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassS
 
 @click.command()
 @click.option("--n", type=int, help="Draw this many traces.")
-@click.option("--seed", type=int, required=True, help="Set the seed of the draw.")
+@click.option(
+    "--weekly", type=int, metavar="N", help="Draw N of the traces of a week, once for each week."
+)
+@click.option("--week", help="Name the week of --weekly, as 2026-W47.  [default: the last one]")
+@click.option(
+    "--seed", type=int, help="Set the seed of the draw; that of --weekly is the week itself."
+)
 @click.option(
     "--audit-agreed",
     "agreed",
@@ -278,7 +287,9 @@ def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassS
 @with_output
 def sample(
     n: int | None,
-    seed: int,
+    weekly: int | None,
+    week: str | None,
+    seed: int | None,
     agreed: int | None,
     lead: str | None,
     workflow: str | None,
@@ -303,9 +314,20 @@ def sample(
     asr sample --n 200 --seed 1 --allocate neyman --judge judge-1
     asr sample --n 200 --seed 1 --certificate any
     asr sample --audit-agreed 20 --seed 1 --by Lena
+    asr sample --weekly 25
     """
-    if (n is None) == (agreed is None):
-        raise InputError("--n draws traces, --audit-agreed draws agreed ones; name one of them")
+    if sum(given is not None for given in (n, weekly, agreed)) != 1:
+        raise InputError(
+            "--n draws traces, --weekly draws traces of a week, --audit-agreed draws agreed ones; "
+            "name one of them"
+        )
+    if week is not None and weekly is None:
+        raise InputError("--week is for --weekly; add it or leave it out")
+    if weekly is not None:
+        week = week or last_week(datetime.now(UTC))
+        n, seed = weekly, seed_of_week(week) if seed is None else seed
+    if seed is None:
+        raise InputError("--seed is needed, so that the draw can be repeated; any whole number")
     if lead is not None and agreed is None:
         raise InputError("--by is for --audit-agreed; add it or leave it out")
     if allocation is None and (judge_id is not None or basis is not None):
@@ -315,9 +337,11 @@ def sample(
     design = SamplingDesign(
         seed=seed,
         workflow=workflow,
+        week=week,
         labels_wanted=labels_wanted,
         overlap=overlap,
         certificate=certificate,
+        token=None if weekly is None else f"week {week} {workflow or ''}".rstrip(),
     )
     with open_to_write(path) as store:
         if agreed is not None:

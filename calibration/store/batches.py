@@ -19,6 +19,7 @@ from calibration.store.database import Cursor, record_audit, rows, utc_now
 from calibration.store.leases import Seat, StoreProgress
 from calibration.store.people import LEAD, REVIEWER, open_to, ranks
 from calibration.store.traces import TraceStore
+from calibration.text import weeks_of
 
 SUFFIX = "-inserted"
 
@@ -135,6 +136,11 @@ class Batch:
         return "last_seq" in self.design
 
     @property
+    def week(self) -> str | None:
+        """The ISO week (UTC) of the start times that it was drawn from; None for all of them."""
+        return self.design.get("week")
+
+    @property
     def is_audit(self) -> bool:
         """Whether a lead labels agreed traces of other batches again."""
         return self.design.get("kind") == AUDIT
@@ -154,10 +160,8 @@ class Batch:
                 "draw one with `asr sample --n 40 --seed 1`"
             )
         workflow = self.design.get("workflow")
-        chosen: pd.DataFrame = traces[traces["seq"] <= self.design["last_seq"]]
-        chosen = chosen.sort_values("trace_id")
+        chosen = traces[self.could_draw(traces)].sort_values("trace_id")
         if workflow is not None:
-            chosen = chosen[chosen["workflow"] == workflow]
             if ids_digest(chosen["trace_id"]) != self.design["population_sha256"]:
                 raise CalibrationError(
                     f"traces were moved into or out of workflow {workflow!r} after batch "
@@ -165,6 +169,15 @@ class Batch:
                     "a new batch"
                 )
         return chosen.reset_index(drop=True)
+
+    def could_draw(self, traces: pd.DataFrame) -> pd.Series:
+        """Return whether each trace was there to be drawn by this random batch."""
+        inside = traces["seq"] <= self.design["last_seq"]
+        if self.design.get("workflow") is not None:
+            inside &= traces["workflow"] == self.design["workflow"]
+        if self.week is not None:
+            inside &= weeks_of(pd.to_datetime(traces["started_at"], utc=True)) == self.week
+        return inside
 
 
 def ids_digest(trace_ids: Iterable[str]) -> str:

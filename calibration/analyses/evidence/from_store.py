@@ -201,10 +201,7 @@ def _chances(
     store: Store, batch: Batch, items: pd.DataFrame, traces: pd.DataFrame
 ) -> NDArray[np.float64]:
     """Return the chance with which a batch would have drawn each trace."""
-    design = batch.design
-    inside = (traces["seq"] <= design["last_seq"]).to_numpy(dtype=bool)
-    if design.get("workflow") is not None:
-        inside &= (traces["workflow"] == design["workflow"]).to_numpy(dtype=bool)
+    design, inside = batch.design, batch.could_draw(traces).to_numpy(dtype=bool)
     if "allocation" not in design:
         return np.where(inside, items["inclusion_probability"].iloc[0], 0.0)
     strata = _strata_by_verdict(store, batch, traces, design["strata"])
@@ -220,7 +217,7 @@ def load_batch(
     """Read batches with their labels, consensus and population, or a `part` of them.
 
     `batch_id` : a name, or names joined as by `pooled_id`, the default of a `sample`. The
-    population is that of the newest of the batches.
+    population is that of the newest of the batches; with batches of a week, all of theirs.
 
     No judge is read: see `with_judge`. Results on production require a random `sample` and refuse
     other batches; results on the traces of the batch do not. Raises InputError if there is no such
@@ -236,7 +233,7 @@ def load_batch(
             raise InputError(f"batch {one.batch_id!r} is for {one.purpose}, not for production")
     every = store.production_traces()
     if sample or batch.is_sample:
-        whole = batch.population(every)
+        whole = _population(batches, every)
     else:
         own = store.batch_items(batch.batch_id)["trace_id"]
         whole = every[every["trace_id"].isin(own)]
@@ -295,6 +292,16 @@ def load_batch(
         stored_batch=batch,
         notes=tuple(_unused(store, batches)),
     )
+
+
+def _population(batches: Sequence[Batch], every: pd.DataFrame) -> pd.DataFrame:
+    """Return what a rate is of: what the newest batch was drawn from, of weeks what all were."""
+    newest = batches[-1].population(every)
+    if all(batch.week is None for batch in batches):
+        return newest
+    of_each = [newest, *(batch.population(every) for batch in batches[:-1])]
+    whole = pd.concat(of_each).drop_duplicates("trace_id")
+    return whole.sort_values("trace_id").reset_index(drop=True)
 
 
 def agreed_traces(labels: pd.DataFrame) -> pd.Series:
@@ -524,7 +531,8 @@ def _strata_by_verdict(
 
 def _later_traces(batch: Batch, every: pd.DataFrame, part: Part) -> int:
     """Count the traces imported after the draw that would have been in its population."""
-    if not batch.is_sample:
+    # A later week is no later part of this one.
+    if not batch.is_sample or batch.week is not None:
         return 0
     later = every[(every["seq"] > batch.design["last_seq"]) & part.of(every)]
     workflow = batch.design.get("workflow")

@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from calibration.errors import CalibrationError, InputError
 from calibration.store import UNLABELLED, Batch, Store, TraceFilter
 from calibration.store.batches import AUDIT, SELECTION, ids_digest
 from calibration.tables.rows import as_csv
+from calibration.text import first_day, weeks_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,7 @@ class SamplingDesign:
 
     seed: int  # of the draw, 0 or more
     workflow: str | None = None  # the only one to draw from
+    week: str | None = None  # ISO week (UTC) of the start times to draw from
     labels_wanted: int = 2  # per trace of the overlap; one for the others
     overlap: float = 1.0  # share of traces, drawn at random, in [0, 1]
     certificate: str | None = None  # any or private: required of the reviewers
@@ -133,11 +135,53 @@ def drawn_from(store: Store, design: SamplingDesign, *, n: int | None = None) ->
         frame = frame[frame["workflow"] == design.workflow]
         if frame.empty:
             raise InputError(f"no trace has the workflow {design.workflow!r}; there are {known}")
+    if design.week is not None:
+        frame = _of_week(frame, design.week)
     if n is not None and n > len(frame):
         raise CalibrationError(
             f"{n} traces were asked for and there are {len(frame)}; draw fewer or import more"
         )
     return frame.sort_values("trace_id").reset_index(drop=True)
+
+
+def last_week(now: datetime) -> str:
+    """Return the last ISO week that is over (UTC).
+
+    Examples
+    --------
+    >>> from datetime import UTC
+    >>> last_week(datetime(2026, 11, 25, tzinfo=UTC))
+    '2026-W47'
+    """
+    year, week, _ = (now - timedelta(days=7)).isocalendar()
+    return f"{year:04d}-W{week:02d}"
+
+
+def seed_of_week(week: str) -> int:
+    """Return the seed of the draw of a week; InputError if it is no ISO week.
+
+    Examples
+    --------
+    >>> seed_of_week("2026-W07")
+    202607
+    """
+    try:
+        first_day(week)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    return int(week.replace("-W", ""))
+
+
+def _of_week(frame: pd.DataFrame, week: str) -> pd.DataFrame:
+    """Return the traces that started in a week; refuse a week without any."""
+    seed_of_week(week)
+    weeks = weeks_of(pd.to_datetime(frame["started_at"], utc=True))
+    found = frame[weeks == week]
+    if found.empty:
+        known = sorted(weeks.dropna().unique())
+        there = f"the last week with traces is {known[-1]}" if known else "no trace has a start"
+        raise CalibrationError(f"no trace started in {week}; {there}: name it with --week")
+    return found
 
 
 def recorded_population(frame: pd.DataFrame, design: SamplingDesign) -> dict[str, object]:
@@ -146,6 +190,7 @@ def recorded_population(frame: pd.DataFrame, design: SamplingDesign) -> dict[str
         "population": len(frame),
         "seed": design.seed,
         "workflow": design.workflow,
+        **({} if design.week is None else {"week": design.week}),
         "last_seq": int(frame["seq"].max()),
         "population_sha256": ids_digest(frame["trace_id"]),
     }
