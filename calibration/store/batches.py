@@ -170,9 +170,9 @@ class Batch:
                 )
         return chosen.reset_index(drop=True)
 
-    def could_draw(self, traces: pd.DataFrame) -> pd.Series:
+    def could_draw(self, traces: pd.DataFrame) -> "pd.Series[bool]":
         """Return whether each trace was there to be drawn by this random batch."""
-        inside = traces["seq"] <= self.design["last_seq"]
+        inside: pd.Series[bool] = traces["seq"] <= self.design["last_seq"]
         if self.design.get("workflow") is not None:
             inside &= traces["workflow"] == self.design["workflow"]
         if self.week is not None:
