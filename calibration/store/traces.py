@@ -5,7 +5,7 @@ import os
 import string
 import threading
 from bisect import bisect_right
-from collections import Counter, OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -24,6 +24,7 @@ from calibration.errors import InputError, StoreError
 from calibration.files import private_folder, put_in_place
 from calibration.records import (
     GRADES,
+    LOOP,
     NO_VERDICT,
     REFERENCE_SOURCE,
     SIMULATED_USERS,
@@ -36,6 +37,8 @@ from calibration.records import (
     TraceForReview,
     Verdict,
     Workflow,
+    calls_of,
+    repeated_calls,
 )
 from calibration.store.database import (
     Cursor,
@@ -58,12 +61,26 @@ ROW_GROUP = 64
 
 REVIEW_FIELDS = ("prompt", "inputs", "sub_goals", "steps", "response")
 
-# Equal calls in a row that are a loop.
-LOOP = 3
-
 # Names come from untrusted files: cut here, whole in the transcript.
 IN_USE = "judge in use"
 MAX_NAME = 200
+
+# A number for each call, equal for equal calls: their text stays where it is.
+_CALLS = """
+SELECT trace_id, list_transform(
+  list_filter(
+    from_json(
+      review::JSON -> '$.steps',
+      '[{"tool": "VARCHAR", "arguments": "VARCHAR", "result": "VARCHAR"}]'
+    ),
+    -- As in `repeats_of`: of a result alone the arguments are not known.
+    lambda step: step.tool IS NOT NULL AND (step.arguments IS NOT NULL OR step.result IS NULL)
+  ),
+  lambda step: hash([step.tool, coalesce(step.arguments, '')])
+)
+FROM read_parquet(?) WHERE list_contains(?::VARCHAR[], trace_id)
+"""
+_AT_ONCE = 1_000  # transcripts whose calls are held at a time
 
 _FEEDBACK = """
 SELECT trace_id, hidden::JSON ->> '$.metadata.escalated' AS escalated,
@@ -187,35 +204,15 @@ def read_tasks(cursor: Cursor, part: Path, ids: list[str], most: int) -> dict[st
 
 
 def read_looping(cursor: Cursor, part: Path, ids: list[str]) -> set[str]:
-    """Return which of these traces made three equal calls in a row."""
+    """Return which of these traces are in a loop (`RepeatedCalls.loops`)."""
+    looping: set[str] = set()
     try:
-        found = cursor.execute(
-            """
-            WITH called AS (
-              SELECT trace_id, list_transform(
-                list_filter(
-                  from_json(
-                    review::JSON -> '$.steps',
-                    '[{"tool": "VARCHAR", "arguments": "VARCHAR", "result": "VARCHAR"}]'
-                  ),
-                  -- A step with a result alone is the answer to a call, not one more.
-                  lambda step: step.tool IS NOT NULL
-                    AND (step.arguments IS NOT NULL OR step.result IS NULL)
-                ),
-                lambda step: [step.tool, coalesce(step.arguments, '')]
-              ) AS calls
-              FROM read_parquet(?) WHERE list_contains(?::VARCHAR[], trace_id)
-            )
-            SELECT trace_id FROM called WHERE len(list_filter(
-              range(1, len(calls) - 1),
-              lambda k: calls[k] = calls[k + 1] AND calls[k] = calls[k + 2]
-            )) > 0
-            """,
-            [str(part), ids],
-        ).fetchall()
+        found = cursor.execute(_CALLS, [str(part), ids])
+        while some := found.fetchmany(_AT_ONCE):
+            looping.update(trace_id for trace_id, calls in some if repeated_calls(calls).loops)
     except duckdb.Error as error:
         raise _unreadable(part) from error
-    return {trace_id for (trace_id,) in found}
+    return looping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,23 +226,10 @@ class ToolUse:
 
 
 def tool_uses(trace: Trace) -> tuple[ToolUse, ...]:
-    """Count the calls of each tool in a trace, by name, the agent's before the user's.
-
-    A step with only a result answers the oldest unanswered call of its tool. Without one it
-    counts as a call, as in traces that log results only.
-    """
+    """Count the calls of each tool in a trace, by name, the agent's before the user's."""
     failed: defaultdict[tuple[str, bool], list[bool]] = defaultdict(list)
-    unanswered: defaultdict[tuple[str, bool], deque[int]] = defaultdict(deque)
-    for step in trace.steps:
-        if step.tool is None:
-            continue
-        use = step.tool[:MAX_NAME], step.role == "user"
-        if step.arguments is None and step.result is not None and unanswered[use]:
-            failed[use][unanswered[use].popleft()] |= step.error
-            continue
-        if step.result is None:
-            unanswered[use].append(len(failed[use]))
-        failed[use].append(step.error)
+    for call in calls_of(trace.steps):
+        failed[call.tool[:MAX_NAME], call.by_user].append(call.failed)
     return tuple(
         ToolUse(tool=tool, calls=len(calls), errors=sum(calls), by_user=by_user)
         for (tool, by_user), calls in sorted(failed.items())
@@ -606,7 +590,7 @@ def _review(head: dict[str, Any], body: dict[str, Any]) -> TraceForReview:
 
 
 def _looping(db: Database, cursor: Cursor) -> set[str]:
-    """Return the traces with three equal calls of one tool in a row; words may lie between."""
+    """Return the traces in a loop."""
     # The index of tools leaves few transcripts to read.
     found = cursor.execute(
         "SELECT part, list(DISTINCT trace_id) FROM trace_tool JOIN trace USING (trace_id) "
