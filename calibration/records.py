@@ -144,6 +144,11 @@ class RepeatedCalls:
         """Whether the run is in a loop: identical calls 3 times in a row or more."""
         return self.in_a_row >= LOOP
 
+    @property
+    def loops_anywhere(self) -> bool:
+        """Whether the run makes identical calls 3 times or more, in a row or not."""
+        return self.anywhere >= LOOP
+
 
 def repeated_calls(calls: Sequence[Hashable]) -> RepeatedCalls:
     """Count identical calls; two are identical where their tool and arguments are equal.
