@@ -56,9 +56,7 @@ def parts(*args: Any, **options: Any) -> tuple[float | None, ...]:
     return of.selection, of.parameters, of.sequence, of.utilisation, of.overall
 
 
-def row(
-    conversation: str, interaction: object, score: object = 1.0, **cells: Any
-) -> dict[str, Any]:
+def row(conversation: str, name: object, score: object = 1.0, **cells: Any) -> dict[str, Any]:
     return {"conversation_id": conversation, "interaction": name, "answer_score": score} | {
         "calls": [], "expected_calls": None, "final_answer_uses_tools": None, **cells,
     }  # fmt: skip
