@@ -4,10 +4,20 @@ from pathlib import Path
 
 import click
 
+from calibration.analyses.reliability.grading import grade_files, grade_store, read_graders
 from calibration.analyses.reliability.tools import ToolOptions, analyse_tools
-from calibration.cli.terminal import Output, print_result, with_output, with_seed
+from calibration.cli.production_options import keep_inputs
+from calibration.cli.terminal import (
+    Output,
+    open_to_read,
+    print_result,
+    with_output,
+    with_seed,
+    with_store,
+)
 from calibration.errors import CalibrationError, InputError
 from calibration.reliability.tools import EQUAL_WEIGHTS, checked_tool_weights
+from calibration.reporting.csv_exports import grades_as_csv
 from calibration.reporting.sections import tools as text
 
 FILE = click.Path(path_type=Path)
@@ -142,3 +152,51 @@ def tools(
     print_result(found, text.document, output)
     if not found.conversation_correctness.estimate.ok:
         raise CalibrationError("no conversation can be judged: each has a row that was set aside")
+
+
+@click.command()
+@click.argument("files", nargs=-1, metavar="[FILE]...", type=FILE)
+@click.option(
+    "--graders",
+    type=FILE,
+    required=True,
+    help="Read the graders from this TOML file (docs/methods/tools.md).",
+)
+@click.option("--csv", "table", type=FILE, help="Write what is proposed on each run to this file.")
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Set the confidence level of the intervals.",
+)
+@with_store
+@with_output
+def grade(
+    files: tuple[Path, ...],
+    graders: Path,
+    table: Path | None,
+    confidence: float,
+    path: Path,
+    output: Output,
+) -> None:
+    """Grade runs by rules written as code: texts, tools, order of calls, state.
+
+    FILEs are traces of any format that `asr import` reads; without any, the production runs of the
+    store are graded and compared with their consensus labels. Graders propose pass or fail; nothing
+    is written to the store.
+
+    \b
+    asr grade runs.jsonl --graders graders.toml
+    asr grade --store asr.duckdb --graders graders.toml --csv proposed.csv --json
+    """
+    keep_inputs([*files, graders], [table])
+    read = read_graders(graders)
+    if files:
+        found = grade_files(files, read, confidence_level=confidence)
+    else:
+        with open_to_read(path) as store:
+            found = grade_store(store, read, confidence_level=confidence)
+    if table is not None:
+        table.write_text(grades_as_csv(found.grades), encoding="utf-8", newline="")
+    print_result(found, text.grading, output)

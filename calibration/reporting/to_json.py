@@ -60,6 +60,7 @@ from calibration.analyses.judge.diagnostics import JudgeDiagnostics, Leniency
 from calibration.analyses.judge.drift import AgainstHumans, ClassDrift, JudgeDrift
 from calibration.analyses.judge.groups import GroupPair, GroupRates, GroupRow
 from calibration.analyses.judge.report import DIAGNOSTICS, DRIFT, GROUPS, JudgeReport
+from calibration.analyses.reliability.grading import GradingAnalysis
 from calibration.analyses.reliability.tools import (
     ConversationCorrectness,
     ConversationRow,
@@ -726,6 +727,10 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "parameters=tools.parameters sequence=tools.sequence utilisation=tools.utilisation "
         "missing=tools.missing extra=tools.extra",
     ),
+    GradingAnalysis: (
+        ("format", lambda of: "asr-grades/1", Literal["asr-grades/1"]),
+        "sources n_traces graders[name] grades set_aside",
+    ),
     # Gates
     GateAnalysis: (
         ("passed", lambda of: not of.report.blocking, bool),
@@ -747,6 +752,7 @@ ROOTS: dict[str, tuple[type, str]] = {
     "calibration": (JudgeReport, "asr calibrate --json"),
     "comparison": (ProductionComparison, "asr compare --json"),
     "gates": (GateAnalysis, "asr gate --json"),
+    "grades": (GradingAnalysis, "asr grade --json"),
     "plan": (Plan, "asr plan labels --json"),
     "stopping": (StoppingRule, "asr plan stop --json"),
     "plan_agreement": (PlannedAgreement, "asr plan agreement --json"),

@@ -60,6 +60,11 @@ K = TypeVar("K", str, tuple[str, str])
 ROW_GROUP = 64
 
 REVIEW_FIELDS = ("prompt", "inputs", "sub_goals", "steps", "response")
+_INDEXED = (
+    "trace_id", "source", "source_id", "workflow", "task_id", "task_key", "trial", "status",
+    "model", "agent_version", "started_at", "latency_s", "cost_usd", "units", "total_tokens",
+    "simulated",
+)  # fmt: skip
 
 # Names come from untrusted files: cut here, whole in the transcript.
 IN_USE = "judge in use"
@@ -581,12 +586,19 @@ def _review(head: dict[str, Any], body: dict[str, Any]) -> TraceForReview:
         agent=head["agent_tag"],
         latency_s=head["latency_s"],
         simulated_user=head["source"] in SIMULATED_USERS,
-        prompt=body["prompt"],
-        inputs=tuple(Attachment(**item) for item in body["inputs"]),
-        sub_goals=tuple(SubGoal(**item) for item in body["sub_goals"]),
-        steps=tuple(Step(**item) for item in body["steps"]),
-        response=body["response"],
+        **_read(body),
     )
+
+
+def _read(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the `REVIEW_FIELDS` of a trace from their JSON."""
+    return {
+        "prompt": body["prompt"],
+        "inputs": tuple(Attachment(**item) for item in body["inputs"]),
+        "sub_goals": tuple(SubGoal(**item) for item in body["sub_goals"]),
+        "steps": tuple(Step(**item) for item in body["steps"]),
+        "response": body["response"],
+    }
 
 
 def _looping(db: Database, cursor: Cursor) -> set[str]:
@@ -763,6 +775,35 @@ class TraceStore(StorePart):
             for head in heads:
                 if head["part"] == part:
                     found[head["trace_id"]] = _review(head, bodies[head["trace_id"]])
+        return [found[trace_id] for trace_id in trace_ids if trace_id in found]
+
+    @open_to(LEAD)
+    def whole_traces(self, trace_ids: Sequence[str]) -> list[Trace]:
+        """Return these traces as they were imported, with what reviewers may not see.
+
+        They are in the order requested; near in it should be near by id, as they are on the disk.
+        """
+        with self._db.read() as cursor:
+            heads = rows(
+                cursor,
+                f"SELECT {', '.join(_INDEXED)}, part FROM trace "
+                "WHERE list_contains(?::VARCHAR[], trace_id)",
+                [list(trace_ids)],
+            )
+        found: dict[str, Trace] = {}
+        for name in {head["part"] for head in heads}:
+            own = {head["trace_id"]: head for head in heads if head["part"] == name}
+            part = parts_directory(self._db.path) / name
+            shown, hidden = (read_part(part, own, column) for column in ("review", "hidden"))
+            for trace_id, head in own.items():
+                at = head["started_at"]
+                values = {column: head[column] for column in _INDEXED}
+                found[trace_id] = Trace(
+                    **values
+                    | {"started_at": None if at is None else at.replace(tzinfo=UTC)}
+                    | _read(json.loads(shown[trace_id]))
+                    | json.loads(hidden[trace_id])
+                )
         return [found[trace_id] for trace_id in trace_ids if trace_id in found]
 
     @open_to(LEAD)

@@ -372,7 +372,7 @@ def test_the_store_counts_loops_as_the_library_does(
 
     traces = [
         make_trace(
-            f"t{k}",
+            k,
             steps=tuple(
                 Step(
                     step_id=str(n), role="assistant", tool=tool, arguments=arguments, result=result

@@ -1,7 +1,8 @@
-"""Conversations, tools and loops as a document."""
+"""Conversations, tools and loops as a document, and what graders propose as another."""
 
 from collections.abc import Iterator
 
+from calibration.analyses.reliability.grading import GraderResult, GradingAnalysis
 from calibration.analyses.reliability.tools import (
     ConversationRow,
     NamedTool,
@@ -15,6 +16,7 @@ from calibration.reporting.document import (
     Block,
     Document,
     Headline,
+    Lines,
     Name,
     Section,
     Table,
@@ -199,12 +201,12 @@ def _rules(found: ToolAnalysis) -> Iterator[Block]:
             head = ("tool", "calls", "conversations against it", "share", "first")
             yield table_of(title, head, cells)
     loops = found.loops
-    cells = [
+    counts = [
         (f"{LOOP} times in a row or more", f"{loops.n_in_a_row:,}", percent_cell(loops.in_a_row)),
         (f"{LOOP} times anywhere", f"{loops.n_anywhere:,}", percent_cell(loops.anywhere)),
     ]
     first = [Name(f"first: {', '.join(loops.examples)}")] if loops.examples else []
-    yield table_of("Identical calls", ("a call", "conversations", "share"), cells, notes=first)
+    yield table_of("Identical calls", ("a call", "conversations", "share"), counts, notes=first)
 
 
 def _worst(found: ToolAnalysis) -> Table:
@@ -246,3 +248,81 @@ def _set_aside(found: ToolAnalysis) -> Iterator[Section]:
                 table_of("", ("reason", "rows", "first"), cells, most_in_text=SHOWN_ROWS),
             ),
         )  # fmt: skip
+
+
+PROPOSED = "Graders propose; they give no label."
+
+
+def grading(found: GradingAnalysis) -> Document:
+    """Return the share of runs that pass each grader, with the first that fail."""
+    failing = sorted((of for of in found.graders if of.n_failed), key=lambda of: -of.n_failed)
+    runs = counted(found.n_traces, "run")
+    if failing:
+        first = failing[0]
+        says = f"most often {Name(first.name)}, {first.n_failed:,} times"
+        title = f"{runs}: {len(failing)} of {len(found.graders)} graders fail, {says}"
+    else:
+        title = f"{runs}: no grader fails"
+    sections = [
+        Section(title="Graders", blocks=(_graders(found.graders),)),
+        Section(title="The first runs that fail", blocks=(Lines(items=tuple(_failed(found))),)),
+    ]
+    labelled = [of for of in found.graders if of.against_labels is not None]
+    if labelled:
+        sections.append(Section(title="Beside the labels", blocks=(_beside(labelled),)))
+    if found.set_aside:
+        cells = [(Name(row.reason), f"{row.n:,}", Name(row.examples[0])) for row in found.set_aside]
+        aside = table_of("", ("reason", "runs", "first"), cells, most_in_text=SHOWN_ROWS)
+        sections.append(Section(title="Set aside", blocks=(aside,)))
+    return Document(
+        title=title,
+        about=(PROPOSED,),
+        sections=tuple(sections),
+        brief=(_graders(found.graders), Words(text=PROPOSED, kind="small")),
+    )
+
+
+def _graders(graders: tuple[GraderResult, ...]) -> Table:
+    cells = [
+        (
+            Name(of.name), percent_cell(of.share), f"{of.n_passed:,}", f"{of.n_failed:,}",
+            f"{of.n_not_graded:,}", f"{of.n_not_applicable:,}",
+        )
+        for of in graders
+    ]  # fmt: skip
+    remarks = list(notes((Name(of.name), of.share) for of in graders))
+    remarks += [
+        Name(f"{of.name}: not graded, {row.reason} ({row.n:,})")
+        for of in graders
+        for row in of.not_graded[:1]
+    ]
+    head = ("grader", "pass", "passed", "failed", "not graded", "does not apply")
+    return table_of("", head, cells, notes=remarks)
+
+
+def _failed(found: GradingAnalysis) -> Iterator[str]:
+    for of in found.graders:
+        if of.first_failed:
+            yield Name(f"  {of.name}")
+        for grade in of.first_failed:
+            yield Name(f"    {grade.trace_id}: {grade.reason}")
+
+
+def _beside(graders: list[GraderResult]) -> Table:
+    cells = [
+        (
+            Name(of.name), percent_cell(beside.agreement), f"{beside.pass_success:,}",
+            f"{beside.pass_other:,}", f"{beside.fail_success:,}", f"{beside.fail_other:,}",
+        )
+        for of in graders
+        if (beside := of.against_labels) is not None
+    ]  # fmt: skip
+    return table_of(
+        "",
+        (
+            "grader", "agrees", "pass, success", "pass, no success", "fail, success",
+            "fail, no success",
+        ),
+        cells,
+        notes=("success: full credit by the consensus of reviewers",),
+    )  # fmt: skip
