@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from calibration.analyses.reliability.grading import grade_files, grade_store, read_graders
+from calibration.analyses.reliability.grading import grade_files, grade_store
 from calibration.analyses.reliability.tools import ToolOptions, analyse_tools
 from calibration.cli.production_options import keep_inputs
 from calibration.cli.terminal import (
@@ -16,6 +16,7 @@ from calibration.cli.terminal import (
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
+from calibration.reliability.graders import read_graders
 from calibration.reliability.tools import EQUAL_WEIGHTS, checked_tool_weights
 from calibration.reporting.csv_exports import grades_as_csv
 from calibration.reporting.sections import tools as text
@@ -151,7 +152,7 @@ def tools(
     )
     print_result(found, text.document, output)
     if not found.conversation_correctness.estimate.ok:
-        raise CalibrationError("no conversation can be judged: each has a row that was set aside")
+        raise CalibrationError("no conversation can be judged: each has a row that was skipped")
 
 
 @click.command()

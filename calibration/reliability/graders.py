@@ -10,13 +10,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, isfinite
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from calibration.errors import InputError
-from calibration.files import parse_toml
+from calibration.files import MOST_TOML_BYTES, parse_toml, read_text
 from calibration.records import ToolCall, Trace, calls_of
 from calibration.reliability.tools import ROUNDING, canonical
 from calibration.text import one_line
@@ -99,6 +100,15 @@ def parse_graders(text: str) -> tuple[Grader, ...]:
     if twice is not None:
         raise InputError(f"two graders are called {twice!r:.80}")
     return tuple(_parts_first(made, tables))
+
+
+def read_graders(path: Path) -> tuple[Grader, ...]:
+    """Read a grader file; an error names the file, the grader and the key."""
+    text = read_text(path, most=MOST_TOML_BYTES, hint="; a grader file is a few pages")
+    try:
+        return parse_graders(text)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
 
 
 def grade_trace(trace: Trace, graders: Sequence[Grader]) -> dict[str, Grade]:

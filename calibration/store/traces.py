@@ -38,7 +38,6 @@ from calibration.records import (
     Verdict,
     Workflow,
     calls_of,
-    repeated_calls,
 )
 from calibration.store.database import (
     Cursor,
@@ -70,22 +69,28 @@ _INDEXED = (
 IN_USE = "judge in use"
 MAX_NAME = 200
 
-# A number for each call, equal for equal calls: their text stays where it is.
-_CALLS = """
-SELECT trace_id, list_transform(
-  list_filter(
-    from_json(
-      review::JSON -> '$.steps',
-      '[{"tool": "VARCHAR", "arguments": "VARCHAR", "result": "VARCHAR"}]'
+# How far from the first of some calls in a row the last is.
+_LAST = LOOP - 1
+_LOOPING = f"""
+WITH called AS (
+  SELECT trace_id, list_transform(
+    list_filter(
+      from_json(
+        review::JSON -> '$.steps',
+        '[{{"tool": "VARCHAR", "arguments": "VARCHAR", "result": "VARCHAR"}}]'
+      ),
+      -- A step with a result alone is the answer to a call, not one more.
+      lambda step: step.tool IS NOT NULL AND (step.arguments IS NOT NULL OR step.result IS NULL)
     ),
-    -- As in `repeats_of`: of a result alone the arguments are not known.
-    lambda step: step.tool IS NOT NULL AND (step.arguments IS NOT NULL OR step.result IS NULL)
-  ),
-  lambda step: hash([step.tool, coalesce(step.arguments, '')])
+    lambda step: [step.tool, coalesce(step.arguments, '')]
+  ) AS calls
+  FROM read_parquet(?) WHERE list_contains(?::VARCHAR[], trace_id)
 )
-FROM read_parquet(?) WHERE list_contains(?::VARCHAR[], trace_id)
+SELECT trace_id FROM called WHERE len(list_filter(
+  range(1, len(calls) - {_LAST} + 1),
+  lambda k: {" AND ".join(f"calls[k] = calls[k + {n}]" for n in range(1, LOOP))}
+)) > 0
 """
-_AT_ONCE = 1_000  # transcripts whose calls are held at a time
 
 _FEEDBACK = """
 SELECT trace_id, hidden::JSON ->> '$.metadata.escalated' AS escalated,
@@ -209,15 +214,15 @@ def read_tasks(cursor: Cursor, part: Path, ids: list[str], most: int) -> dict[st
 
 
 def read_looping(cursor: Cursor, part: Path, ids: list[str]) -> set[str]:
-    """Return which of these traces are in a loop (`RepeatedCalls.loops`)."""
-    looping: set[str] = set()
+    """Return which of these traces are in a loop, as `records.repeats_of` says, without their text.
+
+    A test keeps the two alike.
+    """
     try:
-        found = cursor.execute(_CALLS, [str(part), ids])
-        while some := found.fetchmany(_AT_ONCE):
-            looping.update(trace_id for trace_id, calls in some if repeated_calls(calls).loops)
+        found = cursor.execute(_LOOPING, [str(part), ids]).fetchall()
     except duckdb.Error as error:
         raise _unreadable(part) from error
-    return looping
+    return {trace_id for (trace_id,) in found}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

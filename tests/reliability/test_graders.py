@@ -8,10 +8,16 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.reliability.grading import grade_files, grade_store, read_graders
+from calibration.analyses.reliability.grading import grade_files, grade_store
 from calibration.errors import InputError
 from calibration.records import Step, Trace
-from calibration.reliability.graders import MOST_TEXT, Grade, grade_trace, parse_graders
+from calibration.reliability.graders import (
+    MOST_TEXT,
+    Grade,
+    grade_trace,
+    parse_graders,
+    read_graders,
+)
 from calibration.store import Store
 from tests.cli_runs import asr, data
 from tests.store.builders import make_trace

@@ -11,9 +11,8 @@ import pandas as pd
 from calibration.analyses.evidence.from_store import agreed_traces
 from calibration.analyses.success_rate.report import LeftOutRows
 from calibration.errors import InputError
-from calibration.files import MOST_TOML_BYTES, read_text
 from calibration.records import Trace
-from calibration.reliability.graders import Grade, Grader, grade_trace, parse_graders
+from calibration.reliability.graders import Grade, Grader, grade_trace
 from calibration.statistics.estimate import Estimate
 from calibration.statistics.intervals import wilson_share
 from calibration.statistics.means import clustered_share
@@ -78,15 +77,6 @@ class GradingAnalysis:
     graders: tuple[GraderResult, ...]
     grades: tuple[ProposedGrade, ...]
     set_aside: tuple[LeftOutRows, ...]
-
-
-def read_graders(path: Path) -> tuple[Grader, ...]:
-    """Read a grader file; an error names the file, the grader and the key."""
-    text = read_text(path, most=MOST_TOML_BYTES, hint="; a grader file is a few pages")
-    try:
-        return parse_graders(text)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
 
 
 def grade_files(

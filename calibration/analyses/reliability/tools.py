@@ -58,7 +58,7 @@ MOST_CALLS, MOST_ARGUMENTS, MOST_CHARACTERS = 1_000, 200, 1_000_000
 MOST_WORST, MOST_TOOLS, EXAMPLES = 20, 1_000, 5
 # What differs between two rows that are wrong in the same way.
 _OF_ONE_ROW = re.compile(r", got .*|: [^:]* at column \d+|\[\d+\]| \(lines? .*", re.S)
-NO_WHOLE = "no conversation has all of its rows: correct the rows that were set aside"
+NO_WHOLE = "no conversation has all of its rows: correct the rows that were skipped"
 NO_ANSWER = "field 'answer_score': is missing, and so is 'answer_correct'"
 
 

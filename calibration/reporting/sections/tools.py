@@ -88,7 +88,7 @@ def _about(found: ToolAnalysis) -> Iterator[str]:
         yield f"interactions that are correct: {percent_number(found.interaction_correctness)}"
     lost = found.conversation_correctness.n_left_out
     if lost:
-        yield f"{counted(lost, 'conversation')} left out: a row of each was set aside"
+        yield f"{counted(lost, 'conversation')} left out: a row of each was skipped"
 
 
 def _brief(found: ToolAnalysis) -> Iterator[tuple[str, str]]:
@@ -115,7 +115,7 @@ def _brief(found: ToolAnalysis) -> Iterator[tuple[str, str]]:
         )
     if found.set_aside:
         n = sum(row.n for row in found.set_aside)
-        yield f"{counted(n, 'row')} set aside; --full says why", "warning"
+        yield f"{counted(n, 'row')} skipped; --full says why", "warning"
     worst = next((of for of in found.worst if of.correct is False), None)
     if worst is not None:
         yield f"Look at first: {worst.conversation_id}", "text"
@@ -243,7 +243,7 @@ def _set_aside(found: ToolAnalysis) -> Iterator[Section]:
             for row in found.set_aside
         ]
         yield Section(
-            title="Set aside",
+            title="Skipped",
             blocks=(
                 table_of("", ("reason", "rows", "first"), cells, most_in_text=SHOWN_ROWS),
             ),
@@ -273,7 +273,7 @@ def grading(found: GradingAnalysis) -> Document:
     if found.set_aside:
         cells = [(Name(row.reason), f"{row.n:,}", Name(row.examples[0])) for row in found.set_aside]
         aside = table_of("", ("reason", "runs", "first"), cells, most_in_text=SHOWN_ROWS)
-        sections.append(Section(title="Set aside", blocks=(aside,)))
+        sections.append(Section(title="Skipped", blocks=(aside,)))
     return Document(
         title=title,
         about=(PROPOSED,),
