@@ -722,9 +722,11 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "identical_in_a_row=repeats.in_a_row identical_anywhere=repeats.anywhere",
     ),
     InteractionRow: (
-        "conversation_id interaction answer_score answer_correct correct n_calls n_expected "
-        "tool_correctness=tools.overall tools_correct selection=tools.selection "
-        "parameters=tools.parameters sequence=tools.sequence utilisation=tools.utilisation "
+        "conversation_id interaction answer_score answer_correct correct n_calls n_expected",
+        ("tool_correctness", lambda of: of.tools and of.tools.overall, float | None),
+        "tools_correct selection=tools.selection parameters=tools.parameters "
+        "sequence=tools.sequence",
+        ("utilisation", lambda of: of.tools and of.tools.utilisation, float | None),
         "missing=tools.missing extra=tools.extra",
     ),
     GradingAnalysis: (

@@ -185,6 +185,7 @@ class LoopCounts:
 class ToolAnalysis:
     """What `asr tools` prints: conversations, tools, rules, loops, and each interaction.
 
+    `worst` : conversations that are wrong, or whose tools are not, the worst first
     `set_aside` : rows that could not be read, by reason
     """
 
@@ -304,7 +305,7 @@ def analyse_tools(source: Source, options: ToolOptions | None = None) -> ToolAna
         forbidden=tuple(_rules(read, ids, options, options.forbidden, broken_by=True)),
         required=tuple(_rules(read, ids, options, options.required, broken_by=False)),
         loops=_loops([of for of in conversations if of.n_interactions], options.confidence_level),
-        worst=tuple(sorted(conversations, key=_badness)[:MOST_WORST]),
+        worst=tuple(sorted(filter(_is_bad, conversations), key=_badness)[:MOST_WORST]),
         conversations=conversations,
         interactions=rows,
         set_aside=read.set_aside,
@@ -473,11 +474,15 @@ def _overall(row: InteractionRow) -> float | None:
     return None if row.tools is None else row.tools.overall
 
 
-def _badness(of: ConversationRow) -> tuple[bool, bool, float, float, str]:
+def _is_bad(of: ConversationRow) -> bool:
+    tools = of.tool_correctness
+    return of.correct is False or (of.correct is True and tools is not None and tools < 1)
+
+
+def _badness(of: ConversationRow) -> tuple[bool, float, float, str]:
     """Sort wrong conversations first, then those with the fewest right interactions and tools."""
-    share = of.n_correct / of.n_interactions if of.n_interactions else 1.0
     tools = 1.0 if of.tool_correctness is None else of.tool_correctness
-    return of.correct is None, of.correct is True, share, tools, of.conversation_id
+    return bool(of.correct), of.n_correct / of.n_interactions, tools, of.conversation_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

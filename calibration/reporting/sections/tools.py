@@ -145,9 +145,7 @@ def _parts(found: ToolAnalysis) -> Table:
         remarks.append(f"not scored: {n} without expected calls")
     if tools.n_without_utilisation:
         n = counted(tools.n_without_utilisation, "interaction")
-        remarks.append(
-            f"scored without utilisation: {n} that do not say whether the answer uses the tools"
-        )
+        remarks.append(f"scored without utilisation, which the file does not say: {n}")
     return table_of("", ("part", "weight", "mean"), cells, notes=remarks)
 
 
@@ -218,6 +216,7 @@ def _worst(found: ToolAnalysis) -> Table:
             f"interaction_pass_hat_{k}",
         ),
         [_conversation(of) for of in found.worst],
+        empty="none is wrong",
         notes=(
             "interaction_pass_at_k and _hat_k are powers of the share of correct interactions, not "
             "pass@k of trials",
@@ -259,14 +258,18 @@ def grading(found: GradingAnalysis) -> Document:
     runs = counted(found.n_traces, "run")
     if failing:
         first = failing[0]
-        says = f"most often {Name(first.name)}, {first.n_failed:,} times"
-        title = f"{runs}: {len(failing)} of {len(found.graders)} graders fail, {says}"
+        title = (
+            f"{runs}: some fail {len(failing)} of {counted(len(found.graders), 'grader')}, "
+            f"most of them {first.name} ({first.n_failed:,})"
+        )
     else:
-        title = f"{runs}: no grader fails"
+        title = f"{runs}: none fails a grader"
     sections = [
         Section(title="Graders", blocks=(_graders(found.graders),)),
-        Section(title="The first runs that fail", blocks=(Lines(items=tuple(_failed(found))),)),
     ]
+    if failing:
+        lines = Lines(items=tuple(_failed(found)))
+        sections.append(Section(title="The first runs that fail", blocks=(lines,)))
     labelled = [of for of in found.graders if of.against_labels is not None]
     if labelled:
         sections.append(Section(title="Beside the labels", blocks=(_beside(labelled),)))
