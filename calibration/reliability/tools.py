@@ -17,6 +17,7 @@ ANSWER_THRESHOLD, TOOL_THRESHOLD = 0.7, 1.0
 BANDS = (1.0, 0.75, 0.5, 0.0)
 # Sums of weights this close to a threshold reach it.
 ROUNDING = 1e-9
+_ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,9 +260,7 @@ def canonical(value: object, *, most_nested: int = 20) -> str:
     >>> canonical({"b": 1.0, "a": [True, None]}), canonical({"a": [True, None], "b": 1})
     ('{"a":[true,null],"b":1}', '{"a":[true,null],"b":1}')
     """
-    return json.dumps(
-        _plain(value, most_nested), ensure_ascii=False, sort_keys=True, separators=(",", ":")
-    )
+    return _ENCODER.encode(_plain(value, most_nested))
 
 
 def _plain(value: object, depth: int) -> object:

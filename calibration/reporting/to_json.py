@@ -710,7 +710,7 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "tool_correctness bands by_tool[name] forbidden[name] required[name] loops worst "
         "conversations interactions set_aside settings=options",
     ),
-    ConversationCorrectness: ("*estimate n_conversations=estimate.n n_left_out",),
+    ConversationCorrectness: ("*estimate n_conversations=estimate.n n_left_out n_rows_of_none",),
     ToolCorrectness: (
         "*overall selection parameters sequence utilisation share_correct n_without_expected "
         "n_without_utilisation",

@@ -410,13 +410,27 @@ def test_the_command_reads_csv_and_jsonl_alike(asr: Any, tmp_path: Path) -> None
     assert made[0] == made[1] == made[2]
     assert made[0]["conversation_correctness"]["n_conversations"] == 6
     said = asr("tools", "rows.csv").stdout
-    assert said.startswith("6 of 6 conversations are correct: 100.0 %")
+    assert said.startswith("Of 6 conversations, 6 are correct: 100.0 %")
 
 
 @pytest.mark.parametrize("weights", ["selection=1", "a=b", "selection=.5,selection=.5", ""])
 def test_weights_of_the_command_are_checked(asr: Any, weights: str) -> None:
     Path("rows.jsonl").write_text(json.dumps(row("c", 1)), "utf-8")
     assert "--tool-weights" in asr("tools", "rows.jsonl", "--tool-weights", weights, code=2).stderr
+
+
+def test_lines_that_are_no_rows_are_skipped_too(asr: Any) -> None:
+    good = json.dumps(row("c", 1))
+    bomb = '{"conversation_id": "d", "interaction": 1, "calls": ' + "[" * 100_000 + "}"
+    nan = json.dumps(row("e", 1, math.nan))
+    Path("rows.jsonl").write_text("\n".join([good, bomb, "[1]", '{"conv', nan]), "utf-8")
+    found = data(asr("tools", "rows.jsonl", "--json"))
+    assert [of["n"] for of in found["set_aside"]] == [1, 1, 1, 1]
+    correctness = found["conversation_correctness"]
+    assert (correctness["n_rows_of_none"], correctness["n_left_out"]) == (3, 1)
+    assert (correctness["value"], correctness["n_conversations"]) == (1.0, 1)
+    Path("rows.csv").write_text("conversation_id,interaction,answer_score\nc,1,1\nd,1\n", "utf-8")
+    assert data(asr("tools", "rows.csv", "--json"))["set_aside"][0]["n"] == 1
 
 
 def test_nothing_to_judge_is_no_success(asr: Any) -> None:

@@ -110,11 +110,13 @@ class ConversationRow:
 class ConversationCorrectness:
     """The share of conversations of which all interactions are correct.
 
-    `n_left_out` have a row that was set aside: whether they are correct is not known.
+    `n_left_out` have a row that was set aside: whether they are correct is not known. Of
+    `n_rows_of_none` rows set aside the conversation is not known: it is judged without them.
     """
 
     estimate: Estimate
     n_left_out: int
+    n_rows_of_none: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,11 +211,15 @@ class ToolAnalysis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InteractionFile:
-    """Interactions in the order of conversations; `lost` counts the rows set aside of each."""
+    """Interactions in the order of conversations; `lost` counts the rows set aside of each.
+
+    `n_of_none` more rows set aside do not say of which conversation they are.
+    """
 
     source: str
     interactions: tuple[Interaction, ...]
     lost: Mapping[str, int]
+    n_of_none: int
     set_aside: tuple[LeftOutRows, ...]
 
 
@@ -236,7 +242,12 @@ def read_interactions(
     lost: Counter[str] = Counter()
     columns: set[str] = set()
     n_calls = 0
-    for count, (line, row) in enumerate(any_rows(source), 1):
+
+    def no_row(line: int, why: str) -> None:
+        aside.append((line, why))
+        lost[""] += 1
+
+    for count, (line, row) in enumerate(any_rows(source, aside=no_row), 1):
         if count > MOST_INTERACTIONS:
             raise InputError(f"{path}: has more than {MOST_INTERACTIONS:,} interactions; split it")
         columns.update(row)
@@ -244,14 +255,14 @@ def read_interactions(
             found = _interaction(row, answer_threshold)
         except FieldError as error:
             aside.append((line, str(error)))
-            lost[cell_text(row.get(COLUMNS[0]))] += 1
+            lost[_conversation_of(row)] += 1
         else:
             read[found.conversation_id, found.interaction].append((line, found))
             n_calls += len(found.calls) + len(found.expected or ())
             if n_calls > MOST_CALLS_IN_ALL:
                 raise InputError(f"{path}: has more than {MOST_CALLS_IN_ALL:,} calls; split it")
     for name in (*COLUMNS, *([CALLS] if EXPECTED in columns else [])):
-        if name not in columns:
+        if columns and name not in columns:
             raise InputError(f"{path}: column {name!r} is missing")
     for (conversation, name), given in read.items():
         if len(given) > 1:
@@ -264,11 +275,12 @@ def read_interactions(
         first = f": line {aside[0][0]}, {aside[0][1]}" if aside else ""
         raise InputError(f"{path}: holds no interaction that can be read{first:.400}")
     kept.sort(key=lambda of: (of.conversation_id, _in_order(of.interaction)))
-    del lost[""]
+    n_of_none = lost.pop("", 0)
     return InteractionFile(
         source=path,
         interactions=tuple(kept),
         lost=dict(lost),
+        n_of_none=n_of_none,
         set_aside=tuple(_by_reason(sorted(aside))),
     )
 
@@ -296,6 +308,7 @@ def analyse_tools(source: Source, options: ToolOptions | None = None) -> ToolAna
                 sum(known), len(known), nothing=NO_WHOLE, confidence_level=options.confidence_level
             ),
             n_left_out=len(conversations) - len(known),
+            n_rows_of_none=read.n_of_none,
         ),
         answer_correctness=shared.share([of.answer_correct for of in rows]),
         interaction_correctness=shared.share([of.correct for of in rows]),
@@ -334,6 +347,14 @@ def _interaction(row: Row, answer_threshold: float) -> Interaction:
         uses_tools=_flag(row, "final_answer_uses_tools"),
         sequence_matters=True if matters is None else matters,
     )
+
+
+def _conversation_of(row: Row) -> str:
+    """Return the conversation of a row that is wrong elsewhere; empty if it has no valid id."""
+    try:
+        return required_id(cell_text(row.get(COLUMNS[0])) or None, COLUMNS[0])
+    except FieldError:
+        return ""
 
 
 def _flag(row: Row, name: str) -> bool | None:

@@ -71,8 +71,9 @@ def _sentence(found: ToolAnalysis) -> str:
     if rate.value is None:
         return f"No conversation can be judged: {rate.status.partition(': ')[2]}."
     right = round(rate.value * rate.n)
+    verb = "is" if right == 1 else "are"
     return (
-        f"{right:,} of {counted(rate.n, 'conversation')} are correct: {percent_figure(rate)}. "
+        f"Of {counted(rate.n, 'conversation')}, {right:,} {verb} correct: {percent_figure(rate)}. "
         "One wrong interaction makes a conversation wrong."
     )
 
@@ -89,6 +90,12 @@ def _about(found: ToolAnalysis) -> Iterator[str]:
     lost = found.conversation_correctness.n_left_out
     if lost:
         yield f"{counted(lost, 'conversation')} left out: a row of each was skipped"
+    of_none = found.conversation_correctness.n_rows_of_none
+    if of_none:
+        yield (
+            f"{counted(of_none, 'skipped row')} without a readable conversation_id: whatever "
+            "conversations these belong to are judged without them"
+        )
 
 
 def _brief(found: ToolAnalysis) -> Iterator[tuple[str, str]]:
