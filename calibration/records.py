@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from collections import Counter, defaultdict, deque
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from uuid import uuid4
@@ -29,6 +31,9 @@ CONFIDENCES = (1, 2, 3)
 MAX_TAGS = 8
 MAX_TAG = 40
 SUB_GOAL_STATES = ("done", "not_done", "unclear")
+
+# So many identical calls, of one tool with the same arguments, are a loop.
+LOOP = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +72,114 @@ class Step:
     seconds: float | None = None
     at: float | None = None
     call: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A call of a tool, and the later step that answers it; None if it answers itself or none does.
+
+    `by_user`: called by the simulated user, not the agent.
+    """
+
+    step: Step
+    answer: Step | None = None
+
+    @property
+    def tool(self) -> str:
+        """Name of the tool."""
+        return self.step.tool or ""
+
+    @property
+    def by_user(self) -> bool:
+        """Whether the simulated user called it."""
+        return self.step.role == "user"
+
+    @property
+    def failed(self) -> bool:
+        """Whether the call or its answer is an error."""
+        return self.step.error or (self.answer is not None and self.answer.error)
+
+
+def calls_of(steps: Iterable[Step]) -> tuple[ToolCall, ...]:
+    """Return the calls of tools, in order.
+
+    A step with only a result answers the oldest unanswered call of its tool. Without one it is a
+    call, as in traces that log results only.
+
+    Examples
+    --------
+    >>> steps = [
+    ...     Step(step_id="1", role="assistant", tool="find", arguments="{}"),
+    ...     Step(step_id="2", role="tool", tool="find", result="none", error=True),
+    ...     Step(step_id="3", role="tool", tool="find", result="two"),
+    ... ]
+    >>> [(call.step.step_id, call.failed) for call in calls_of(steps)]
+    [('1', True), ('3', False)]
+    """
+    made: list[Step] = []
+    answers: dict[int, Step] = {}
+    unanswered: defaultdict[tuple[str, bool], deque[int]] = defaultdict(deque)
+    for step in steps:
+        if step.tool is None:
+            continue
+        waiting = unanswered[step.tool, step.role == "user"]
+        if step.arguments is None and step.result is not None and waiting:
+            answers[waiting.popleft()] = step
+            continue
+        if step.result is None:
+            waiting.append(len(made))
+        made.append(step)
+    return tuple(ToolCall(step=step, answer=answers.get(k)) for k, step in enumerate(made))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedCalls:
+    """The most identical calls, one tool with the same arguments, in a row and anywhere in a run.
+
+    Words may lie between two calls in a row, but no other call.
+    """
+
+    in_a_row: int
+    anywhere: int
+
+    @property
+    def loops(self) -> bool:
+        """Whether the run is in a loop: identical calls 3 times in a row or more."""
+        return self.in_a_row >= LOOP
+
+    @property
+    def loops_anywhere(self) -> bool:
+        """Whether the run makes identical calls 3 times or more, in a row or not."""
+        return self.anywhere >= LOOP
+
+
+def repeated_calls(calls: Sequence[Hashable]) -> RepeatedCalls:
+    """Count identical calls; two are identical where their tool and arguments are equal.
+
+    Examples
+    --------
+    >>> a, b = ("find", "{}"), ("book", "{}")
+    >>> repeated_calls([a, a, b, a, a])
+    RepeatedCalls(in_a_row=2, anywhere=4)
+    >>> repeated_calls([a, a, a]).loops, repeated_calls([]).loops
+    (True, False)
+    """
+    longest = row = 0
+    for k, call in enumerate(calls):
+        row = row + 1 if k and call == calls[k - 1] else 1
+        longest = max(longest, row)
+    return RepeatedCalls(in_a_row=longest, anywhere=max(Counter(calls).values(), default=0))
+
+
+def repeats_of(steps: Iterable[Step]) -> RepeatedCalls:
+    """Count identical calls in a run; a call of which only the result is known is like no other."""
+    return repeated_calls(
+        [
+            (step.tool, step.arguments or "")
+            for step in steps
+            if step.tool is not None and (step.arguments is not None or step.result is None)
+        ]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

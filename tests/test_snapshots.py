@@ -157,6 +157,15 @@ matrix.csv
 agreement-ours: agreement ratings-ours.csv --weights krippendorff_ordinal
 agreement-alone =1: agreement ratings-alone.csv
 agreement-no-batch =2: agreement @demo --batch none
+# Conversations, tools and graders
+tools-text: tools interactions.csv --full --forbidden cancel_order --required find_order
+tools-json: tools interactions.csv --json --require-tools --tool-threshold .75 --confidence .9
+tools-no-columns =2: tools ratings-long.csv
+tools-weights =2: tools interactions.csv --tool-weights selection=1
+grade-files-text: grade traces.jsonl --graders graders.toml --full
+grade-files-csv: grade traces.jsonl --graders graders-of-tasks.toml --csv proposed.csv
+grade-store-json: grade @own --graders graders-of-tasks.toml --json
+grade-broken =2: grade traces.jsonl --graders gates.toml
 # Plans
 plan-demo-text: plan labels @demo --full --n 200 --overlap .25 --judge demo-judge
 plan-demo-json: plan labels @demo --half-width .03 --judge demo-judge --seconds-per-label 90 \

@@ -1,7 +1,7 @@
-"""CSV exports of agreement, judge traces and calibrated labels; no cell runs as a formula."""
+"""CSV exports of agreement, judge traces, labels and grades; no cell runs as a formula."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from calibration.analyses.agreement.traces import TraceSet, rated_traces
 from calibration.analyses.evidence.data import ReviewedTrace, ReviewerLabel
 from calibration.analyses.judge.calibration import CalibratedLabels
 from calibration.analyses.judge.diagnostics import JudgedTraces
+from calibration.analyses.reliability.grading import ProposedGrade
 from calibration.errors import InputError
 from calibration.records import Evidence
 from calibration.reporting import to_json
@@ -30,6 +31,8 @@ COLUMNS = (
 FORMATS = (".csv", ".parquet", ".jsonl")
 
 
+GRADES = ("trace_id", "workflow", "task", "grader", "reason")
+
 AUDIT = ("seq", "created_at", "actor", "origin", "what", "detail")
 
 
@@ -40,6 +43,16 @@ def audit_rows(trail: pd.DataFrame) -> list[Row]:
         | {"created_at": row["created_at"].isoformat() + "Z"}
         for row in trail.to_dict("records")
     ]
+
+
+def grades_as_csv(grades: Iterable[ProposedGrade]) -> str:
+    """Return what graders propose, one row a run and grader; no column is that of a label."""
+    proposed = {True: "pass", False: "fail", None: "not graded"}
+    rows = (
+        {name: getattr(of, name) for name in GRADES} | {"proposed": proposed[of.passed]}
+        for of in grades
+    )
+    return as_csv([*GRADES, "proposed"], rows)
 
 
 def estimates(result: AgreementAnalysis) -> str:

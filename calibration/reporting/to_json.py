@@ -60,6 +60,14 @@ from calibration.analyses.judge.diagnostics import JudgeDiagnostics, Leniency
 from calibration.analyses.judge.drift import AgainstHumans, ClassDrift, JudgeDrift
 from calibration.analyses.judge.groups import GroupPair, GroupRates, GroupRow
 from calibration.analyses.judge.report import DIAGNOSTICS, DRIFT, GROUPS, JudgeReport
+from calibration.analyses.reliability.grading import GradingAnalysis
+from calibration.analyses.reliability.tools import (
+    ConversationCorrectness,
+    ConversationRow,
+    InteractionRow,
+    ToolAnalysis,
+    ToolCorrectness,
+)
 from calibration.analyses.reviewers.progress import Progress, StoppingRule
 from calibration.analyses.sampling.draw import DrawnBatch
 from calibration.analyses.sampling.escalation import Audit
@@ -695,6 +703,36 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         ("n_skipped", lambda of: len(of.skips), int),
         ("n_flagged", lambda of: len(of.flags), int),
     ),
+    # Conversations and tools
+    ToolAnalysis: (
+        ("format", lambda of: "asr-tools/1", Literal["asr-tools/1"]),
+        "source n_interactions conversation_correctness answer_correctness interaction_correctness "
+        "tool_correctness bands by_tool[name] forbidden[name] required[name] loops worst "
+        "conversations interactions set_aside settings=options",
+    ),
+    ConversationCorrectness: ("*estimate n_conversations=estimate.n n_left_out n_rows_of_none",),
+    ToolCorrectness: (
+        "*overall selection parameters sequence utilisation share_correct n_without_expected "
+        "n_without_utilisation",
+    ),
+    ConversationRow: (
+        "conversation_id correct n_interactions n_correct n_set_aside tool_correctness "
+        "interaction_pass_at_k=of_interactions.interaction_pass_at_k "
+        "interaction_pass_hat_k=of_interactions.interaction_pass_hat_k "
+        "identical_in_a_row=repeats.in_a_row identical_anywhere=repeats.anywhere",
+    ),
+    InteractionRow: (
+        "conversation_id interaction answer_score answer_correct correct n_calls n_expected",
+        ("tool_correctness", lambda of: of.tools and of.tools.overall, float | None),
+        "tools_correct selection=tools.selection parameters=tools.parameters "
+        "sequence=tools.sequence",
+        ("utilisation", lambda of: of.tools and of.tools.utilisation, float | None),
+        "missing=tools.missing extra=tools.extra",
+    ),
+    GradingAnalysis: (
+        ("format", lambda of: "asr-grades/1", Literal["asr-grades/1"]),
+        "sources n_traces graders[name] grades set_aside",
+    ),
     # Gates
     GateAnalysis: (
         ("passed", lambda of: not of.report.blocking, bool),
@@ -716,9 +754,11 @@ ROOTS: dict[str, tuple[type, str]] = {
     "calibration": (JudgeReport, "asr calibrate --json"),
     "comparison": (ProductionComparison, "asr compare --json"),
     "gates": (GateAnalysis, "asr gate --json"),
+    "grades": (GradingAnalysis, "asr grade --json"),
     "plan": (Plan, "asr plan labels --json"),
     "stopping": (StoppingRule, "asr plan stop --json"),
     "plan_agreement": (PlannedAgreement, "asr plan agreement --json"),
     "report": (SuccessRateReport, "asr report --json"),
     "status": (StoreStatus, "asr status --json"),
+    "tools": (ToolAnalysis, "asr tools --json"),
 }

@@ -6,9 +6,9 @@ from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from calibration.errors import InputError
-from calibration.records import YEARS
+from calibration.records import LOOP, YEARS
 from calibration.runs.engines import Engine, Kind, Query, Relation, kind_of, query, quoted
-from calibration.runs.results import LOOP, verdict_names
+from calibration.runs.results import verdict_names
 from calibration.runs.sources import Source
 from calibration.taxonomy import Taxonomy
 

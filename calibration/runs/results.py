@@ -15,9 +15,6 @@ SIGNAL_COLUMNS = (
     "tool_calls", "tool_errors", "loop", "max_repeats", "escalated", "feedback", "verdict",
 )  # fmt: skip
 
-# This number of identical tool calls in a row is a loop.
-LOOP = 3
-
 MOST_UNITS, GROUPS = 5_000, 2_000
 
 # The default tier of tasks, and the latency percentile of gates.

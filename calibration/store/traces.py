@@ -5,7 +5,7 @@ import os
 import string
 import threading
 from bisect import bisect_right
-from collections import Counter, OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -25,6 +25,7 @@ from calibration.files import private_folder, put_in_place
 from calibration.records import (
     CUT,
     GRADES,
+    LOOP,
     NO_VERDICT,
     REFERENCE_SOURCE,
     SIMULATED_USERS,
@@ -38,6 +39,7 @@ from calibration.records import (
     TraceForReview,
     Verdict,
     Workflow,
+    calls_of,
 )
 from calibration.store.database import (
     Cursor,
@@ -59,9 +61,11 @@ K = TypeVar("K", str, tuple[str, str])
 ROW_GROUP = 64
 
 REVIEW_FIELDS = ("prompt", "inputs", "sub_goals", "steps", "response")
-
-# Equal calls in a row that are a loop.
-LOOP = 3
+_INDEXED = (
+    "trace_id", "source", "source_id", "workflow", "task_id", "task_key", "trial", "status",
+    "model", "agent_version", "started_at", "latency_s", "cost_usd", "units", "total_tokens",
+    "simulated",
+)  # fmt: skip
 
 # Names come from untrusted files: cut here, whole in the transcript.
 IN_USE = "judge in use"
@@ -72,6 +76,28 @@ _PROMPT = (
     "coalesce(detail ->> '$.prompt', CASE WHEN (detail ->> '$.cut_characters')::BIGINT > 0 "
     f"THEN '{CUT}' WHEN detail ->> '$.cut_characters' = '0' THEN '{WHOLE}' END)"
 )
+# How far from the first of some calls in a row the last is.
+_LAST = LOOP - 1
+_LOOPING = f"""
+WITH called AS (
+  SELECT trace_id, list_transform(
+    list_filter(
+      from_json(
+        review::JSON -> '$.steps',
+        '[{{"tool": "VARCHAR", "arguments": "VARCHAR", "result": "VARCHAR"}}]'
+      ),
+      -- A step with a result alone is the answer to a call, not one more.
+      lambda step: step.tool IS NOT NULL AND (step.arguments IS NOT NULL OR step.result IS NULL)
+    ),
+    lambda step: [step.tool, coalesce(step.arguments, '')]
+  ) AS calls
+  FROM read_parquet(?) WHERE list_contains(?::VARCHAR[], trace_id)
+)
+SELECT trace_id FROM called WHERE len(list_filter(
+  range(1, len(calls) - {_LAST} + 1),
+  lambda k: {" AND ".join(f"calls[k] = calls[k + {n}]" for n in range(1, LOOP))}
+)) > 0
+"""
 
 _FEEDBACK = """
 SELECT trace_id, hidden::JSON ->> '$.metadata.escalated' AS escalated,
@@ -195,32 +221,12 @@ def read_tasks(cursor: Cursor, part: Path, ids: list[str], most: int) -> dict[st
 
 
 def read_looping(cursor: Cursor, part: Path, ids: list[str]) -> set[str]:
-    """Return which of these traces made three equal calls in a row."""
+    """Return which of these traces are in a loop, as `records.repeats_of` says, without their text.
+
+    A test keeps the two alike.
+    """
     try:
-        found = cursor.execute(
-            """
-            WITH called AS (
-              SELECT trace_id, list_transform(
-                list_filter(
-                  from_json(
-                    review::JSON -> '$.steps',
-                    '[{"tool": "VARCHAR", "arguments": "VARCHAR", "result": "VARCHAR"}]'
-                  ),
-                  -- A step with a result alone is the answer to a call, not one more.
-                  lambda step: step.tool IS NOT NULL
-                    AND (step.arguments IS NOT NULL OR step.result IS NULL)
-                ),
-                lambda step: [step.tool, coalesce(step.arguments, '')]
-              ) AS calls
-              FROM read_parquet(?) WHERE list_contains(?::VARCHAR[], trace_id)
-            )
-            SELECT trace_id FROM called WHERE len(list_filter(
-              range(1, len(calls) - 1),
-              lambda k: calls[k] = calls[k + 1] AND calls[k] = calls[k + 2]
-            )) > 0
-            """,
-            [str(part), ids],
-        ).fetchall()
+        found = cursor.execute(_LOOPING, [str(part), ids]).fetchall()
     except duckdb.Error as error:
         raise _unreadable(part) from error
     return {trace_id for (trace_id,) in found}
@@ -237,23 +243,10 @@ class ToolUse:
 
 
 def tool_uses(trace: Trace) -> tuple[ToolUse, ...]:
-    """Count the calls of each tool in a trace, by name, the agent's before the user's.
-
-    A step with only a result answers the oldest unanswered call of its tool. Without one it
-    counts as a call, as in traces that log results only.
-    """
+    """Count the calls of each tool in a trace, by name, the agent's before the user's."""
     failed: defaultdict[tuple[str, bool], list[bool]] = defaultdict(list)
-    unanswered: defaultdict[tuple[str, bool], deque[int]] = defaultdict(deque)
-    for step in trace.steps:
-        if step.tool is None:
-            continue
-        use = step.tool[:MAX_NAME], step.role == "user"
-        if step.arguments is None and step.result is not None and unanswered[use]:
-            failed[use][unanswered[use].popleft()] |= step.error
-            continue
-        if step.result is None:
-            unanswered[use].append(len(failed[use]))
-        failed[use].append(step.error)
+    for call in calls_of(trace.steps):
+        failed[call.tool[:MAX_NAME], call.by_user].append(call.failed)
     return tuple(
         ToolUse(tool=tool, calls=len(calls), errors=sum(calls), by_user=by_user)
         for (tool, by_user), calls in sorted(failed.items())
@@ -605,16 +598,23 @@ def _review(head: dict[str, Any], body: dict[str, Any]) -> TraceForReview:
         agent=head["agent_tag"],
         latency_s=head["latency_s"],
         simulated_user=head["source"] in SIMULATED_USERS,
-        prompt=body["prompt"],
-        inputs=tuple(Attachment(**item) for item in body["inputs"]),
-        sub_goals=tuple(SubGoal(**item) for item in body["sub_goals"]),
-        steps=tuple(Step(**item) for item in body["steps"]),
-        response=body["response"],
+        **_read(body),
     )
 
 
+def _read(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the `REVIEW_FIELDS` of a trace from their JSON."""
+    return {
+        "prompt": body["prompt"],
+        "inputs": tuple(Attachment(**item) for item in body["inputs"]),
+        "sub_goals": tuple(SubGoal(**item) for item in body["sub_goals"]),
+        "steps": tuple(Step(**item) for item in body["steps"]),
+        "response": body["response"],
+    }
+
+
 def _looping(db: Database, cursor: Cursor) -> set[str]:
-    """Return the traces with three equal calls of one tool in a row; words may lie between."""
+    """Return the traces in a loop."""
     # The index of tools leaves few transcripts to read.
     found = cursor.execute(
         "SELECT part, list(DISTINCT trace_id) FROM trace_tool JOIN trace USING (trace_id) "
@@ -787,6 +787,35 @@ class TraceStore(StorePart):
             for head in heads:
                 if head["part"] == part:
                     found[head["trace_id"]] = _review(head, bodies[head["trace_id"]])
+        return [found[trace_id] for trace_id in trace_ids if trace_id in found]
+
+    @open_to(LEAD)
+    def whole_traces(self, trace_ids: Sequence[str]) -> list[Trace]:
+        """Return these traces as they were imported, with what reviewers may not see.
+
+        They are in the order requested; near in it should be near by id, as they are on the disk.
+        """
+        with self._db.read() as cursor:
+            heads = rows(
+                cursor,
+                f"SELECT {', '.join(_INDEXED)}, part FROM trace "
+                "WHERE list_contains(?::VARCHAR[], trace_id)",
+                [list(trace_ids)],
+            )
+        found: dict[str, Trace] = {}
+        for name in {head["part"] for head in heads}:
+            own = {head["trace_id"]: head for head in heads if head["part"] == name}
+            part = parts_directory(self._db.path) / name
+            shown, hidden = (read_part(part, own, column) for column in ("review", "hidden"))
+            for trace_id, head in own.items():
+                at = head["started_at"]
+                values = {column: head[column] for column in _INDEXED}
+                found[trace_id] = Trace(
+                    **values
+                    | {"started_at": None if at is None else at.replace(tzinfo=UTC)}
+                    | _read(json.loads(shown[trace_id]))
+                    | json.loads(hidden[trace_id])
+                )
         return [found[trace_id] for trace_id in trace_ids if trace_id in found]
 
     @open_to(LEAD)

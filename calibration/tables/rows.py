@@ -7,7 +7,7 @@ not valid.
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from io import TextIOWrapper
@@ -35,6 +35,7 @@ from calibration.trace_formats.json_scanner import decode_line, numbered_lines
 from calibration.trace_formats.own_files import delimiter_of, first_line
 
 Row = dict[str, Any]
+Told = Callable[[int, str], None]
 MAX_QUOTES = 20
 MAX_TABLE_BYTES = 500_000_000
 MAX_ROWS = 5_000_000
@@ -44,18 +45,23 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _GUARDED = re.compile(r"'+[=+\-@\t\r]")
 
 
-def read_rows(path: Path, *, required: Sequence[str] = ()) -> Iterator[tuple[int, Row]]:
+def read_rows(
+    path: Path, *, required: Sequence[str] = (), aside: Told | None = None
+) -> Iterator[tuple[int, Row]]:
     """Yield line number and row of a CSV or JSONL file that has the required fields.
 
     InputError with file, line and field if the file cannot be read, is larger than 500 MB, or a row
-    lacks a field.
+    lacks a field. `aside` is told line and reason of a line that is no row, which is an InputError
+    without it.
     """
     open_file(path, most=MAX_TABLE_BYTES, hint="; split it or leave columns out").close()
     first = first_line(path)
     if first == b"":
-        raise InputError(f"{path}: the file is empty; it needs the fields {', '.join(required)}")
+        needs = f"; it needs the fields {', '.join(required)}" if required else ""
+        raise InputError(f"{path}: the file is empty{needs}")
     is_json = first is None or first.startswith(b"{")
-    for line, row in _json_rows(path) if is_json else _csv_rows(path, first or b"", required):
+    rows = _json_rows(path, aside) if is_json else _csv_rows(path, first or b"", required, aside)
+    for line, row in rows:
         for name in required:
             if row.get(name) is None or not str(row[name]).strip():
                 raise InputError(f"{path}, line {line}: field {name!r} is missing")
@@ -65,11 +71,11 @@ def read_rows(path: Path, *, required: Sequence[str] = ()) -> Iterator[tuple[int
 
 
 def any_rows(
-    source: Path | pd.DataFrame, *, required: Sequence[str] = ()
+    source: Path | pd.DataFrame, *, required: Sequence[str] = (), aside: Told | None = None
 ) -> Iterator[tuple[int, Row]]:
     """Yield as `read_rows` does, also from a Parquet file or a frame, with rows numbered from 1."""
     if isinstance(source, Path) and source.suffix != ".parquet":
-        yield from read_rows(source, required=required)
+        yield from read_rows(source, required=required, aside=aside)
         return
     path = place_of(source)
     if isinstance(source, Path):
@@ -248,7 +254,9 @@ def as_csv(columns: Sequence[str], rows: Iterable[Row]) -> str:
     return text.getvalue()
 
 
-def _csv_rows(path: Path, first: bytes, required: Sequence[str]) -> Iterator[tuple[int, Row]]:
+def _csv_rows(
+    path: Path, first: bytes, required: Sequence[str], aside: Told | None
+) -> Iterator[tuple[int, Row]]:
     # The limit is global to the csv module; it is only ever raised, to what a trace may have.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_TRACE_BYTES))
     delimiter = delimiter_of(first, required[0] if required else None)
@@ -266,12 +274,10 @@ def _csv_rows(path: Path, first: bytes, required: Sequence[str]) -> Iterator[tup
             for cells in reader:
                 if not columns and any(cells):
                     columns = _columns(path, line, cells, required)
+                elif any(cells) and len(cells) != len(columns):
+                    what = f"has {len(cells)} cells, the header has {len(columns)}"
+                    _refuse(path, line, f"{what}; quote cells that hold commas", aside)
                 elif any(cells):
-                    if len(cells) != len(columns):
-                        what = f"has {len(cells)} cells, the header has {len(columns)}"
-                        raise InputError(
-                            f"{path}, line {line}: {what}; quote cells that hold commas"
-                        )
                     # Only CSV has been in a spreadsheet, where formulas need a guard.
                     kept = [unguard(cell.replace("\x00", "\ufffd")) for cell in cells]
                     yield line, dict(zip(columns, kept, strict=True))
@@ -310,15 +316,24 @@ def _columns(path: Path, line: int, cells: list[str], required: Sequence[str]) -
     return columns
 
 
-def _json_rows(path: Path) -> Iterator[tuple[int, Row]]:
+def _json_rows(path: Path, aside: Told | None) -> Iterator[tuple[int, Row]]:
     for line, content in numbered_lines(path):
         if content is None:
-            raise InputError(f"{path}, line {line}: is longer than {MAX_TRACE_BYTES:,} bytes")
-        if content.strip():
+            _refuse(path, line, f"is longer than {MAX_TRACE_BYTES:,} bytes", aside)
+        elif content.strip():
             try:
                 row = decode_line(content)
             except FieldError as error:
-                raise InputError(f"{path}, line {line}: {error}") from error
-            if not isinstance(row, dict):
-                raise InputError(f"{path}, line {line}: must be an object")
-            yield line, row
+                _refuse(path, line, str(error), aside)
+                continue
+            if isinstance(row, dict):
+                yield line, row
+            else:
+                _refuse(path, line, "must be an object", aside)
+
+
+def _refuse(path: Path, line: int, why: str, aside: Told | None) -> None:
+    """Tell of a line that is no row, or raise the error of it."""
+    if aside is None:
+        raise InputError(f"{path}, line {line}: {why}")
+    aside(line, why)

@@ -18,6 +18,8 @@ SCHEMA_OF = {
     "report": "report",
     "compare": "comparison",
     "gate": "gates",
+    "grade": "grades",
+    "tools": "tools",
     "audit": "audit",
     "sample": "batch",
     "escalate": "batch",

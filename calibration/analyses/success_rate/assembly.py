@@ -31,8 +31,9 @@ from calibration.analyses.success_rate.report import (
     other_tables,
     table_in_words,
 )
+from calibration.records import LOOP
 from calibration.runs import ProductionCounts
-from calibration.runs.results import LOOP, VERDICT, SignalSums
+from calibration.runs.results import VERDICT, SignalSums
 from calibration.statistics.estimate import (
     OK,
     BoolArray,

@@ -1,0 +1,203 @@
+"""The commands for the tools of conversations, and for graders written as code."""
+
+from pathlib import Path
+
+import click
+
+from calibration.analyses.reliability.grading import grade_files, grade_store
+from calibration.analyses.reliability.tools import ToolOptions, analyse_tools
+from calibration.cli.production_options import keep_inputs
+from calibration.cli.terminal import (
+    Output,
+    open_to_read,
+    print_result,
+    with_output,
+    with_seed,
+    with_store,
+)
+from calibration.errors import CalibrationError, InputError
+from calibration.reliability.graders import read_graders
+from calibration.reliability.tools import EQUAL_WEIGHTS, checked_tool_weights
+from calibration.reporting.csv_exports import grades_as_csv
+from calibration.reporting.sections import tools as text
+
+FILE = click.Path(path_type=Path)
+SHARE = click.FloatRange(0, 1)
+
+
+def _weights(
+    _context: click.Context, _option: click.Parameter, given: str | None
+) -> dict[str, float]:
+    """Read NAME=WEIGHT,...; the four parts, adding up to 1."""
+    if given is None:
+        return dict(EQUAL_WEIGHTS)
+    found: dict[str, float] = {}
+    for pair in given.split(","):
+        name, _, weight = pair.partition("=")
+        try:
+            if name.strip() in found:
+                raise ValueError("is given twice")
+            found[name.strip()] = float(weight)
+        except ValueError as error:
+            raise InputError(
+                f"--tool-weights: {pair!r:.80} is not NAME=NUMBER ({error})"
+            ) from error
+    try:
+        return checked_tool_weights(found)
+    except ValueError as error:
+        raise InputError(f"--tool-weights: {error}") from error
+
+
+def _names(
+    _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Read names of tools, separated by commas."""
+    return tuple(name for part in given for word in part.split(",") if (name := word.strip()))
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option(
+    "--answer-threshold",
+    type=SHARE,
+    default=0.7,
+    show_default=True,
+    help="An answer is correct from this answer_score on.",
+)
+@click.option(
+    "--tool-threshold",
+    type=SHARE,
+    default=1.0,
+    show_default=True,
+    help="The tools of an interaction are correct from this score on.",
+)
+@click.option(
+    "--tool-weights",
+    callback=_weights,
+    help="Weight the four parts, adding up to 1. "
+    "[default: selection=.25,parameters=.25,sequence=.25,utilisation=.25]",
+)
+@click.option(
+    "--require-tools",
+    is_flag=True,
+    help="An interaction is correct only if its tools are, where expected calls are given.",
+)
+@click.option(
+    "--forbidden",
+    multiple=True,
+    callback=_names,
+    help="Report calls of these tools, by exact name, separated by commas.",
+)
+@click.option(
+    "--required",
+    multiple=True,
+    callback=_names,
+    help="Report conversations that do not call these tools, by exact name.",
+)
+@click.option(
+    "--k",
+    type=click.IntRange(1, 1_000),
+    default=3,
+    show_default=True,
+    help="The k of interaction_pass_at_k.",
+)
+@with_seed
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Set the confidence level of the intervals.",
+)
+@with_output
+def tools(
+    file: Path,
+    answer_threshold: float,
+    tool_threshold: float,
+    tool_weights: dict[str, float],
+    require_tools: bool,
+    forbidden: tuple[str, ...],
+    required: tuple[str, ...],
+    k: int,
+    seed: int,
+    confidence: float,
+    output: Output,
+) -> None:
+    """Measure whole conversations, and the tools that an agent called in them.
+
+    FILE (CSV, JSONL, Parquet) has one row per interaction: conversation_id, interaction,
+    answer_score (0 to 1) or answer_correct, and optionally calls, expected_calls (JSON lists of
+    objects with name, arguments and step), final_answer_uses_tools, sequence_matters.
+
+    A conversation is correct only if all of its interactions are.
+
+    \b
+    asr tools interactions.jsonl
+    asr tools interactions.csv --require-tools --tool-threshold 0.75 --json
+    asr tools interactions.csv --forbidden delete_user,cancel_order --required verify_identity
+    """
+    found = analyse_tools(
+        file,
+        ToolOptions(
+            answer_threshold=answer_threshold,
+            tool_threshold=tool_threshold,
+            tool_weights=tool_weights,
+            require_tools=require_tools,
+            forbidden=forbidden,
+            required=required,
+            k=k,
+            seed=seed,
+            confidence_level=confidence,
+        ),
+    )
+    print_result(found, text.document, output)
+    if not found.conversation_correctness.estimate.ok:
+        raise CalibrationError("no conversation can be judged: each has a row that was skipped")
+
+
+@click.command()
+@click.argument("files", nargs=-1, metavar="[FILE]...", type=FILE)
+@click.option(
+    "--graders",
+    type=FILE,
+    required=True,
+    help="Read the graders from this TOML file (docs/methods/tools.md).",
+)
+@click.option("--csv", "table", type=FILE, help="Write what is proposed on each run to this file.")
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Set the confidence level of the intervals.",
+)
+@with_store
+@with_output
+def grade(
+    files: tuple[Path, ...],
+    graders: Path,
+    table: Path | None,
+    confidence: float,
+    path: Path,
+    output: Output,
+) -> None:
+    """Grade runs by rules written as code: texts, tools, order of calls, state.
+
+    FILEs are traces of any format that `asr import` reads; without any, the production runs of the
+    store are graded and compared with their consensus labels. Graders propose pass or fail; nothing
+    is written to the store.
+
+    \b
+    asr grade runs.jsonl --graders graders.toml
+    asr grade --store asr.duckdb --graders graders.toml --csv proposed.csv --json
+    """
+    keep_inputs([*files, graders], [table])
+    read = read_graders(graders)
+    if files:
+        found = grade_files(files, read, confidence_level=confidence)
+    else:
+        with open_to_read(path) as store:
+            found = grade_store(store, read, confidence_level=confidence)
+    if table is not None:
+        table.write_text(grades_as_csv(found.grades), encoding="utf-8", newline="")
+    print_result(found, text.grading, output)
