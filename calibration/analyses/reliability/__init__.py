@@ -1,0 +1,4 @@
+"""Analyses of repeated runs.
+
+`runs` measures reliability on a table of runs.
+"""

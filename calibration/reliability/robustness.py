@@ -1,0 +1,192 @@
+"""Robustness: how much of an agent's success remains when its runs are perturbed.
+
+`robustness_ratio` is the definition; `robustness` estimates it for faults, structural changes and
+other prompts, over tasks.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.statistics.estimate import BoolArray, FloatArray, IntArray
+from calibration.statistics.intervals import MINIMUM_UNITS
+from calibration.statistics.resampling import Statistic, TaskEstimate, TaskResamples, ratio
+
+BASELINE = "none"
+PERTURBATIONS = ("fault", "structure", "prompt")
+ARMS = (BASELINE, *PERTURBATIONS)
+
+NO_BASELINE = f"no run without perturbation: add runs with perturbation {BASELINE}"
+NEVER = "no run without perturbation succeeds: nothing can be lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """The runs of one perturbation: success rate as the mean over tasks.
+
+    `n_shared` : tasks that also have runs without perturbation
+    `paired` : whether the ratio is over the shared tasks only
+    `baseline` : success rate without perturbation on the tasks of the ratio, None for the baseline
+    `perturbed` : success rate of this arm on them
+    """
+
+    perturbation: str
+    n_runs: int
+    success_rate: TaskEstimate
+    n_shared: int
+    paired: bool
+    baseline: float | None
+    perturbed: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Robustness:
+    """Robustness over tasks; `missing` names the perturbations that the score does without."""
+
+    score: TaskEstimate
+    fault: TaskEstimate
+    structure: TaskEstimate
+    prompt: TaskEstimate
+    missing: tuple[str, ...]
+    arms: tuple[Arm, ...]
+
+
+def robustness_ratio(perturbed: float, baseline: float) -> float | None:
+    """Return min(perturbed / baseline, 1) of two success rates; None where the baseline is 0.
+
+    An agent that does better under a perturbation is robust to it, no more.
+
+    >>> robustness_ratio(0.5, 1.0), robustness_ratio(1.0, 0.25), robustness_ratio(1.0, 0.0)
+    (0.5, 1.0, None)
+    """
+    for name, rate in (("perturbed", perturbed), ("baseline", baseline)):
+        if not 0 <= rate <= 1:
+            raise ValueError(f"{name} must be in [0, 1], got {rate!r}")
+    return min(perturbed / baseline, 1.0) if baseline > 0 else None
+
+
+def task_rates(
+    task: IntArray, success: BoolArray, arm: IntArray, *, n_tasks: int
+) -> dict[str, FloatArray]:
+    """Return the success rate of each task in each arm, NaN without runs.
+
+    Parameters
+    ----------
+    task, success, arm : array, shape (n_runs,)
+        Number of the task, whether it succeeded, and the place of the perturbation in `ARMS`.
+    """
+    found = {}
+    for place, name in enumerate(ARMS):
+        here = arm == place
+        runs = np.bincount(task[here], minlength=n_tasks).astype(np.float64)
+        good = np.bincount(task[here & success], minlength=n_tasks).astype(np.float64)
+        found[name] = ratio(good, runs)
+    return found
+
+
+def robustness(
+    rates: Mapping[str, FloatArray],
+    n_runs: Mapping[str, int],
+    resamples: TaskResamples,
+) -> Robustness:
+    """Estimate robustness over tasks like these.
+
+    Of each perturbation, the ratio of the success rates with and without it, each the mean over
+    tasks, and 1 at most. Where five tasks or more have runs of both, it is over these tasks only,
+    and they are resampled as pairs; otherwise over all tasks of either. The score is the mean of
+    the ratios that exist.
+
+    Parameters
+    ----------
+    rates : mapping of str to float array, shape (n_tasks,)
+        As `task_rates` returns them.
+    n_runs : mapping of str to int
+        Runs in each arm.
+    """
+    leaves, used, arms = {}, {}, []
+    for name in ARMS:
+        arm, statistic, entering, fewest = _arm(name, rates, n_runs, resamples)
+        if n_runs[name]:
+            arms.append(arm)
+        if name == BASELINE:
+            continue
+        nothing = (
+            f"no run with perturbation {name}: add such runs"
+            if not n_runs[name]
+            else NO_BASELINE if not n_runs[BASELINE] else NEVER
+        )  # fmt: skip
+        leaves[name] = resamples.estimate(statistic, entering, nothing=nothing, fewest=fewest)
+        if leaves[name].ok:
+            used[name] = (statistic, entering, fewest)
+    missing = tuple(name for name in PERTURBATIONS if name not in used)
+    anywhere = np.zeros(resamples.unit.size, dtype=np.bool_)
+    for _, entering, _ in used.values():
+        anywhere |= entering
+    score = resamples.estimate(
+        score_statistic(rates, resamples),
+        anywhere,
+        nothing="; ".join(dict.fromkeys(_why(leaves[name]) for name in missing)),
+        fewest=min((fewest for _, _, fewest in used.values()), default=0),
+        status=f"provisional: without {', '.join(missing)}" if missing else "ok",
+    )
+    return Robustness(score=score, **leaves, missing=missing, arms=tuple(arms))
+
+
+def score_statistic(rates: Mapping[str, FloatArray], resamples: TaskResamples) -> Statistic:
+    """Return the mean of the ratios that exist as a statistic."""
+    found = [_ratio(name, rates, resamples)[0] for name in PERTURBATIONS]
+    ones = np.ones((1, resamples.n_units))
+    known = [of for of in found if np.isfinite(of(ones)).all()]
+
+    def score(weights: FloatArray) -> FloatArray:
+        if not known:
+            return np.full(len(weights), np.nan)
+        return np.mean([np.minimum(of(weights), 1.0) for of in known], axis=0)
+
+    return score
+
+
+def _ratio(
+    name: str, rates: Mapping[str, FloatArray], resamples: TaskResamples
+) -> tuple[Statistic, Statistic, Statistic, BoolArray, int, bool]:
+    """Return ratio and both rates as statistics, the tasks that enter, the fewest, and if paired."""
+    base, rate = rates[BASELINE], rates[name]
+    shared = np.isfinite(base) & np.isfinite(rate)
+    paired = int(shared.sum()) >= MINIMUM_UNITS
+    if paired:
+        base, rate = (np.where(shared, of, np.nan) for of in (base, rate))
+    above, below = resamples.mean_of(rate), resamples.mean_of(base)
+    entering = np.isfinite(base) | np.isfinite(rate)
+    fewest = min(int(np.isfinite(base).sum()), int(np.isfinite(rate).sum()))
+
+    def of(weights: FloatArray) -> FloatArray:
+        return ratio(above(weights), np.nan_to_num(below(weights)))
+
+    return of, above, below, entering, fewest, paired
+
+
+def _arm(
+    name: str,
+    rates: Mapping[str, FloatArray],
+    n_runs: Mapping[str, int],
+    resamples: TaskResamples,
+) -> tuple[Arm, Statistic, BoolArray, int]:
+    of, above, below, entering, fewest, paired = _ratio(name, rates, resamples)
+    ones = np.ones((1, resamples.n_units))
+    with_, without = (float(rate(ones)[0]) for rate in (above, below))
+    perturbed = name != BASELINE and np.isfinite(without)
+    arm = Arm(
+        perturbation=name,
+        n_runs=n_runs[name],
+        success_rate=resamples.mean(rates[name], nothing="no run: add runs"),
+        n_shared=int((np.isfinite(rates[BASELINE]) & np.isfinite(rates[name])).sum()),
+        paired=paired,
+        baseline=without if perturbed else None,
+        perturbed=with_ if perturbed and np.isfinite(with_) else None,
+    )
+    return arm, of, entering, fewest
+
+
+def _why(leaf: TaskEstimate) -> str:
+    return leaf.status.removeprefix("not_estimable: ")
