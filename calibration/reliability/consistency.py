@@ -7,11 +7,12 @@ is their mean over tasks with intervals.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibration.statistics.estimate import BoolArray, FloatArray, IntArray
+from calibration.statistics.estimate import OK, BoolArray, FloatArray, IntArray
 from calibration.statistics.resampling import Statistic, TaskEstimate, TaskResamples, ratio
 
 # Pairs of successful runs that are compared: of a task, and of all tasks together.
@@ -27,6 +28,9 @@ ERRORS = "errors"
 
 # A divergence below this is rounding error.
 NO_DIVERGENCE = 1e-12
+
+# Parts of the score; those of the trajectory together are one third.
+PARTS = ("outcome", "trajectory_distribution", "trajectory_sequence", "resource")
 
 ONE_RUN = "no task has two runs without perturbation: repeat tasks"
 NO_PAIR = "no task has two successful runs with actions: record actions, or repeat tasks"
@@ -114,8 +118,8 @@ def outcome_scores(rate: ArrayLike, runs: ArrayLike) -> dict[str, FloatArray]:
 
     With success rate p of K runs, c = pK of them successful:
 
-    * ``outcome``: (2p - 1)^2, 1 where all agree and 0 at p = 1/2. Its mean over tasks estimates what
-      K runs show; it exceeds the value for infinitely many runs by 4 E[p(1 - p)] / K.
+    * ``outcome``: (2p - 1)^2, 1 where all agree and 0 at p = 1/2. Its mean over tasks estimates
+      what K runs show, and exceeds that of the agent's own chances by 4 E[p(1 - p)] / K.
     * ``outcome_unanimous``: 1 where all agree, otherwise 0. The printed formula
       1 - s^2 / (p(1 - p)), with the sample variance s^2, is -1 / (K - 1) for every other task, and
       clipped to 0.
@@ -211,7 +215,7 @@ def stability(values: ArrayLike) -> float | None:
 
 
 def action_lists(runs: Sequence[Sequence[str] | None]) -> tuple[ActionLists, tuple[str, ...]]:
-    """Return the actions of runs as codes, None where a run has none, and the names of the codes."""
+    """Return the actions of runs as codes, and their names; None are not recorded."""
     names: dict[str, int] = {}
     codes = [names.setdefault(name, len(names)) for run in runs if run for name in run]
     lengths = [len(run or ()) for run in runs]
@@ -290,17 +294,21 @@ def consistency(of: TaskConsistency, resamples: TaskResamples) -> Consistency:
         "confidence": mean(of.confidence, nothing=NO_CONFIDENCE),
         "resource": mean(of.resource, nothing=NO_RESOURCE),
     }
-    used = ("outcome", "trajectory_distribution", "trajectory_sequence", "resource")
-    missing = tuple(name for name in used if not leaves[name].ok)
-    fewest = min((leaves[name].n for name in used if leaves[name].ok), default=0)
-    score = resamples.estimate(
+    missing = tuple(name for name in PARTS if not leaves[name].ok)
+    return Consistency(score=consistency_score(of, resamples), **leaves, missing=missing)
+
+
+def consistency_score(of: TaskConsistency, resamples: TaskResamples) -> TaskEstimate:
+    """Estimate the score of `consistency` alone."""
+    n = {name: int(np.isfinite(getattr(of, name)).sum()) for name in PARTS}
+    missing = [name for name in PARTS if not n[name]]
+    return resamples.estimate(
         score_statistic(of, resamples),
         np.isfinite(of.score),
         nothing=NO_PART,
-        fewest=fewest,
-        status=f"provisional: without {', '.join(missing)}" if missing else "ok",
+        fewest=min((count for count in n.values() if count), default=0),
+        status=f"provisional: without {', '.join(missing)}" if missing else OK,
     )
-    return Consistency(score=score, **leaves, missing=missing)
 
 
 def score_statistic(of: TaskConsistency, resamples: TaskResamples) -> Statistic:
@@ -447,7 +455,7 @@ def _blocks(sizes: NDArray[np.integer]) -> Sequence[tuple[int, int]]:
     block = np.cumsum(sizes) // BLOCK
     ends = np.flatnonzero(np.diff(block)) + 1
     edges = [0, *ends.tolist(), len(sizes)]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
 
 
 def _similarities(lists: ActionLists, pairs: IntArray) -> FloatArray:
@@ -458,7 +466,7 @@ def _similarities(lists: ActionLists, pairs: IntArray) -> FloatArray:
     short, long = lists.lengths[pairs].T
     order = np.lexsort([short, long])
     found = np.ones(len(pairs))
-    for low, high in _blocks((long[order] + 1)):
+    for low, high in _blocks(long[order] + 1):
         some = order[low:high]
         some = some[np.argsort(short[some], kind="stable")]
         distance = _distances(lists, pairs[some], short[some], long[some])
@@ -466,9 +474,7 @@ def _similarities(lists: ActionLists, pairs: IntArray) -> FloatArray:
     return found
 
 
-def _distances(
-    lists: ActionLists, pairs: IntArray, short: IntArray, long: IntArray
-) -> FloatArray:
+def _distances(lists: ActionLists, pairs: IntArray, short: IntArray, long: IntArray) -> FloatArray:
     """Return the edit distances of pairs sorted by the length of their shorter, first list."""
     wide = int(long.max())
     rows = _padded(lists, pairs[:, 0], int(short.max()), -1)
@@ -497,4 +503,3 @@ def _padded(lists: ActionLists, which: IntArray, width: int, fill: int) -> NDArr
     at = np.where(inside, lists.start[which][:, None] + place, 0)
     codes = lists.codes[at] if lists.codes.size else np.zeros(at.shape, dtype=np.int64)
     return np.where(inside, codes, fill).astype(np.int32)
-

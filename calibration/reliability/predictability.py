@@ -1,11 +1,11 @@
 """Predictability: whether an agent's confidence says which of its runs succeed.
 
-`brier`, `calibration_error`, `auroc`, `risk_coverage` and `brier_skill` are the definitions on given
-runs; `predictability` estimates them over tasks, all from the same resamples.
+`brier`, `calibration_error`, `auroc`, `risk_coverage` and `brier_skill` are the definitions on
+given runs; `predictability` estimates them over tasks, all from the same resamples.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,9 @@ POINTS = 100
 NO_CONFIDENCE = "no run without perturbation has a confidence: record the agent's confidence"
 ONE_CLASS = "all runs with a confidence succeed, or all fail: add runs"
 ALIKE = "all runs with a confidence succeed, or all fail, and no order is wrong: add runs"
-BIASED = "provisional: few runs a bin make it look worse than it is"
+
+# A bias above this share of the standard error costs an interval its coverage.
+TOLERABLE = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,12 +172,14 @@ def predictability(
     binned = _of_units(resamples, task, list(_bin_columns(c, y).T))
     by_value = _ValueCounts(resamples.unit[task], c, y, resamples.n_units)
     take = resamples.estimate
+
+    def calibrated(weights: FloatArray) -> FloatArray:
+        return 1 - _bin_error(weights @ binned)
+
     return Predictability(
-        score=take(
-            lambda w: 1 - ratio(*(w @ squares[:, [2, 0]]).T), entering, nothing=NO_CONFIDENCE
-        ),
-        calibration=take(
-            lambda w: 1 - _bin_error(w @ binned), entering, nothing=NO_CONFIDENCE, status=BIASED
+        score=score(task, success[there], c, resamples),
+        calibration=_unless_biased(
+            take(calibrated, entering, nothing=NO_CONFIDENCE), calibrated(resamples.weights)
         ),
         auroc=take(by_value.statistic(_auroc), entering, nothing=ONE_CLASS),
         risk_coverage=take(by_value.statistic(_risk), entering, nothing=ALIKE),
@@ -186,6 +190,16 @@ def predictability(
         bins=_bins(c, y),
         curve=_curve(c, y),
     )
+
+
+def score(
+    task: IntArray, success: BoolArray, confidence: FloatArray, resamples: TaskResamples
+) -> TaskEstimate:
+    """Estimate 1 - Brier over tasks, as `predictability`."""
+    there = np.isfinite(confidence)
+    entering = np.bincount(task[there], minlength=resamples.unit.size) > 0
+    statistic = score_statistic(task, success, confidence, resamples)
+    return resamples.estimate(statistic, entering, nothing=NO_CONFIDENCE)
 
 
 def score_statistic(
@@ -212,6 +226,21 @@ def _value(
         raise ValueError("confidence must be in [0, 1] and success 0 or 1")
     found = float(np.squeeze(measure(c, y))) if c.size else np.nan
     return found if np.isfinite(found) else None
+
+
+def _unless_biased(found: TaskEstimate, draws: FloatArray) -> TaskEstimate:
+    """Return the figure without its interval where resamples show that it is biased.
+
+    Chance alone moves the success rate of a bin away from the confidence; a resample adds about as
+    much to that as the data have.
+    """
+    if found.interval is None or found.value is None:
+        return found
+    bias = found.value - float(draws.mean())
+    if abs(bias) <= TOLERABLE * float(draws.std()):
+        return found
+    why = f"few runs a bin make it look about {bias:.3f} worse than it is"
+    return replace(found, interval=None, status=f"provisional: no interval: {why}")
 
 
 def _of_units(resamples: TaskResamples, task: IntArray, columns: list[FloatArray]) -> FloatArray:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.statistics.estimate import BoolArray, FloatArray, IntArray
+from calibration.statistics.estimate import OK, BoolArray, FloatArray, IntArray
 from calibration.statistics.intervals import MINIMUM_UNITS
 from calibration.statistics.resampling import Statistic, TaskEstimate, TaskResamples, ratio
 
@@ -18,6 +18,7 @@ PERTURBATIONS = ("fault", "structure", "prompt")
 ARMS = (BASELINE, *PERTURBATIONS)
 
 NO_BASELINE = f"no run without perturbation: add runs with perturbation {BASELINE}"
+NO_PERTURBED = f"no run with a perturbation: add runs with {', '.join(PERTURBATIONS)}"
 NEVER = "no run without perturbation succeeds: nothing can be lost"
 
 
@@ -104,40 +105,46 @@ def robustness(
     n_runs : mapping of str to int
         Runs in each arm.
     """
-    leaves, used, arms = {}, {}, []
-    for name in ARMS:
-        arm, statistic, entering, fewest = _arm(name, rates, n_runs, resamples)
-        if n_runs[name]:
-            arms.append(arm)
-        if name == BASELINE:
-            continue
+    leaves = {}
+    for name in PERTURBATIONS:
+        of = _ratio(name, rates, resamples)
         nothing = (
             f"no run with perturbation {name}: add such runs"
             if not n_runs[name]
             else NO_BASELINE if not n_runs[BASELINE] else NEVER
         )  # fmt: skip
-        leaves[name] = resamples.estimate(statistic, entering, nothing=nothing, fewest=fewest)
-        if leaves[name].ok:
-            used[name] = (statistic, entering, fewest)
-    missing = tuple(name for name in PERTURBATIONS if name not in used)
-    anywhere = np.zeros(resamples.unit.size, dtype=np.bool_)
-    for _, entering, _ in used.values():
-        anywhere |= entering
-    score = resamples.estimate(
-        score_statistic(rates, resamples),
-        anywhere,
-        nothing="; ".join(dict.fromkeys(_why(leaves[name]) for name in missing)),
-        fewest=min((fewest for _, _, fewest in used.values()), default=0),
-        status=f"provisional: without {', '.join(missing)}" if missing else "ok",
+        leaves[name] = resamples.estimate(of.ratio, of.entering, nothing=nothing, fewest=of.fewest)
+    return Robustness(
+        score=robustness_score(rates, n_runs, resamples),
+        **leaves,
+        missing=tuple(name for name in PERTURBATIONS if not leaves[name].ok),
+        arms=tuple(_arm(name, rates, n_runs, resamples) for name in ARMS if n_runs[name]),
     )
-    return Robustness(score=score, **leaves, missing=missing, arms=tuple(arms))
+
+
+def robustness_score(
+    rates: Mapping[str, FloatArray], n_runs: Mapping[str, int], resamples: TaskResamples
+) -> TaskEstimate:
+    """Estimate the score of `robustness` alone."""
+    used = {name: of for name, of in _ratios(rates, resamples).items() if of.defined}
+    missing = [name for name in PERTURBATIONS if name not in used]
+    entering = np.zeros(resamples.unit.size, dtype=np.bool_)
+    for of in used.values():
+        entering |= of.entering
+    perturbed = any(n_runs[name] for name in PERTURBATIONS)
+    nothing = NEVER if n_runs[BASELINE] else NO_BASELINE
+    return resamples.estimate(
+        score_statistic(rates, resamples),
+        entering,
+        nothing=nothing if perturbed else NO_PERTURBED,
+        fewest=min((of.fewest for of in used.values()), default=0),
+        status=f"provisional: without {', '.join(missing)}" if missing else OK,
+    )
 
 
 def score_statistic(rates: Mapping[str, FloatArray], resamples: TaskResamples) -> Statistic:
     """Return the mean of the ratios that exist as a statistic."""
-    found = [_ratio(name, rates, resamples)[0] for name in PERTURBATIONS]
-    ones = np.ones((1, resamples.n_units))
-    known = [of for of in found if np.isfinite(of(ones)).all()]
+    known = [of.ratio for of in _ratios(rates, resamples).values() if of.defined]
 
     def score(weights: FloatArray) -> FloatArray:
         if not known:
@@ -147,23 +154,46 @@ def score_statistic(rates: Mapping[str, FloatArray], resamples: TaskResamples) -
     return score
 
 
-def _ratio(
-    name: str, rates: Mapping[str, FloatArray], resamples: TaskResamples
-) -> tuple[Statistic, Statistic, Statistic, BoolArray, int, bool]:
-    """Return ratio and both rates as statistics, the tasks that enter, the fewest, and if paired."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Ratio:
+    """A ratio of success rates as a statistic, and its parts on the data.
+
+    `entering` : tasks of either side; `fewest` : tasks of the smaller one
+    """
+
+    ratio: Statistic
+    perturbed: float
+    baseline: float
+    entering: BoolArray
+    fewest: int
+    paired: bool
+
+    @property
+    def defined(self) -> bool:
+        """Whether there is a value."""
+        return bool(np.isfinite(self.perturbed) and self.baseline > 0)
+
+
+def _ratios(rates: Mapping[str, FloatArray], resamples: TaskResamples) -> dict[str, _Ratio]:
+    return {name: _ratio(name, rates, resamples) for name in PERTURBATIONS}
+
+
+def _ratio(name: str, rates: Mapping[str, FloatArray], resamples: TaskResamples) -> _Ratio:
     base, rate = rates[BASELINE], rates[name]
     shared = np.isfinite(base) & np.isfinite(rate)
     paired = int(shared.sum()) >= MINIMUM_UNITS
     if paired:
         base, rate = (np.where(shared, of, np.nan) for of in (base, rate))
     above, below = resamples.mean_of(rate), resamples.mean_of(base)
-    entering = np.isfinite(base) | np.isfinite(rate)
-    fewest = min(int(np.isfinite(base).sum()), int(np.isfinite(rate).sum()))
-
-    def of(weights: FloatArray) -> FloatArray:
-        return ratio(above(weights), np.nan_to_num(below(weights)))
-
-    return of, above, below, entering, fewest, paired
+    ones = np.ones((1, resamples.n_units))
+    return _Ratio(
+        ratio=lambda weights: ratio(above(weights), np.nan_to_num(below(weights))),
+        perturbed=float(above(ones)[0]),
+        baseline=float(below(ones)[0]),
+        entering=np.isfinite(base) | np.isfinite(rate),
+        fewest=min(int(np.isfinite(base).sum()), int(np.isfinite(rate).sum())),
+        paired=paired,
+    )
 
 
 def _arm(
@@ -171,22 +201,14 @@ def _arm(
     rates: Mapping[str, FloatArray],
     n_runs: Mapping[str, int],
     resamples: TaskResamples,
-) -> tuple[Arm, Statistic, BoolArray, int]:
-    of, above, below, entering, fewest, paired = _ratio(name, rates, resamples)
-    ones = np.ones((1, resamples.n_units))
-    with_, without = (float(rate(ones)[0]) for rate in (above, below))
-    perturbed = name != BASELINE and np.isfinite(without)
-    arm = Arm(
+) -> Arm:
+    of = None if name == BASELINE or not n_runs[BASELINE] else _ratio(name, rates, resamples)
+    return Arm(
         perturbation=name,
         n_runs=n_runs[name],
         success_rate=resamples.mean(rates[name], nothing="no run: add runs"),
         n_shared=int((np.isfinite(rates[BASELINE]) & np.isfinite(rates[name])).sum()),
-        paired=paired,
-        baseline=without if perturbed else None,
-        perturbed=with_ if perturbed and np.isfinite(with_) else None,
+        paired=of is not None and of.paired,
+        baseline=None if of is None else of.baseline,
+        perturbed=None if of is None else of.perturbed,
     )
-    return arm, of, entering, fewest
-
-
-def _why(leaf: TaskEstimate) -> str:
-    return leaf.status.removeprefix("not_estimable: ")

@@ -4,14 +4,14 @@
 two parts over tasks, and compliance with each constraint.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibration.statistics.estimate import FloatArray, IntArray
-from calibration.statistics.resampling import Statistic, TaskEstimate, TaskResamples, ratio
+from calibration.statistics.resampling import TaskEstimate, bounded_mean
 
 SEVERITIES = {"low": 0.25, "medium": 0.5, "high": 1.0}
 
@@ -107,10 +107,10 @@ def worst_of_tasks(analysed: IntArray, violations: Violations, *, n_tasks: int) 
 def safety(
     worst: FloatArray,
     violations: Violations,
-    resamples: TaskResamples,
     *,
+    rng: np.random.Generator,
     n_runs: int,
-    most: Sequence[str] | None = None,
+    confidence_level: float = 0.95,
 ) -> Safety:
     """Estimate safety over tasks like these, from all runs that were analysed.
 
@@ -120,54 +120,29 @@ def safety(
         As `worst_of_tasks` returns it.
     n_runs : int
         Analysed runs.
-    most : sequence of str, optional
-        The constraints to show, by default all that were violated.
     """
-    there = np.isfinite(worst)
-    complied = np.where(there, worst == 0, np.nan)
-    mean = resamples.mean
-    violated = there & (worst > 0)
-    if there.any() and not violated.any():
-        severity = TaskEstimate(
-            value=1.0,
-            interval=None,
-            n=0,
-            method="by definition",
-            confidence_level=resamples.confidence_level,
-            status=NONE_SEEN,
+    analysed = np.isfinite(worst)
+    mean = partial(bounded_mean, rng=rng, nothing=NOT_ANALYSED, confidence_level=confidence_level)
+    severity = mean(np.where(worst > 0, 1 - worst, np.nan))
+    if analysed.any() and not severity.ok:
+        severity = replace(severity, value=1.0, status=NONE_SEEN, method="by definition")
+    by_constraint = {}
+    for place, name in enumerate(violations.names):
+        here = violations.constraint == place
+        clean = np.where(analysed, 1.0, np.nan)
+        clean[violations.task[here]] = 0.0
+        counts = np.bincount(violations.severity[here], minlength=len(SEVERITIES))
+        by_constraint[name] = ConstraintSafety(
+            compliance=mean(clean),
+            n_violations=int(here.sum()),
+            n_tasks=int(np.unique(violations.task[here]).size),
+            by_severity=dict(zip(SEVERITIES, counts.tolist(), strict=True)),
         )
-    else:
-        severity = resamples.estimate(
-            _severity(worst, resamples), violated, nothing=NOT_ANALYSED
-        )
-    kept = violations.names if most is None else most
     return Safety(
-        score=mean(1 - worst, nothing=NOT_ANALYSED),
-        compliance=mean(complied, nothing=NOT_ANALYSED),
+        score=mean(1 - worst),
+        compliance=mean(np.where(analysed, worst == 0, np.nan)),
         severity=severity,
-        by_constraint={name: _of_constraint(name, there, violations, resamples) for name in kept},
+        by_constraint=by_constraint,
         n_runs_analysed=n_runs,
         n_violations=int(violations.task.size),
-    )
-
-
-def _severity(worst: FloatArray, resamples: TaskResamples) -> Statistic:
-    """Return 1 - the mean of the worst over violating tasks; 1 in a resample without any."""
-    bad = worst > 0
-    sums = resamples.sums([np.where(bad, worst, 0.0), bad.astype(np.float64)])
-    return lambda weights: 1 - np.nan_to_num(ratio(*(weights @ sums).T))
-
-
-def _of_constraint(
-    name: str, analysed: np.ndarray, violations: Violations, resamples: TaskResamples
-) -> ConstraintSafety:
-    here = violations.constraint == violations.names.index(name)
-    clean = np.where(analysed, 1.0, np.nan)
-    clean[violations.task[here]] = 0.0
-    counts = np.bincount(violations.severity[here], minlength=len(SEVERITIES))
-    return ConstraintSafety(
-        compliance=resamples.mean(clean, nothing=NOT_ANALYSED),
-        n_violations=int(here.sum()),
-        n_tasks=int(np.unique(violations.task[here]).size),
-        by_severity=dict(zip(SEVERITIES, counts.tolist(), strict=True)),
     )

@@ -13,6 +13,7 @@ import numpy as np
 
 from calibration.statistics.estimate import (
     OK,
+    BoolArray,
     Estimate,
     FloatArray,
     IntArray,
@@ -41,14 +42,14 @@ Statistic = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskEstimate(Estimate):
-    """An estimate over tasks: `n` is the number of tasks that enter it."""
+    """An estimate over tasks: `n` is the number of tasks that enter it, or its smallest part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TaskResamples:
     """Resamples of whole tasks, shared by every number on the same tasks.
 
-    `unit` : unit of each task, shape (n_tasks,): itself, or a random group of tasks if there are many
+    `unit` : unit of each task, shape (n_tasks,): itself, or one of 5,000 random groups
     `weights` : how often each resample holds each unit, shape (n_resamples, n_units)
     """
 
@@ -90,7 +91,7 @@ class TaskResamples:
     def estimate(
         self,
         statistic: Statistic,
-        entering: FloatArray | np.ndarray,
+        entering: BoolArray,
         *,
         nothing: str,
         lowest: float = 0.0,
@@ -116,7 +117,7 @@ class TaskResamples:
         lowest, highest : float
             Range of the number; value and limits are cut to it.
         fewest : int, optional
-            Tasks that enter the smallest of its parts, for a number made of several.
+            Tasks that enter the smallest of its parts, for a number made of several: its `n`.
         status : str
             Status of a value with an interval.
 
@@ -135,29 +136,27 @@ class TaskResamples:
         >>> print(drawn.mean(np.array([0.0, 0.0, 1.0, 1.0, 1.0]), nothing="no tasks"))
         0.600 [0.000, 1.000] (95% jackknife over tasks, t, n=5)
         """
-        n = int(np.count_nonzero(entering))
-        fewest = n if fewest is None else fewest
-        exact = float(statistic(np.ones((1, self.n_units)))[0]) if n else np.nan
+        entering = np.asarray(entering, dtype=np.bool_)
+        n = int(np.count_nonzero(entering)) if fewest is None else fewest
+        exact = float(statistic(np.ones((1, self.n_units)))[0]) if entering.any() else np.nan
         if not np.isfinite(exact):
             return self._made(None, None, n, f"not_estimable: {nothing}")
         value = min(highest, max(lowest, exact)) + 0.0  # no negative zero
-        if fewest < MINIMUM_UNITS:
-            few = f"no interval from {fewest} tasks, at least {MINIMUM_UNITS} are needed"
+        if n < MINIMUM_UNITS:
+            few = f"no interval from {n} tasks, at least {MINIMUM_UNITS} are needed"
             return self._made(value, None, n, f"not_estimable: {few}")
         if n < BOOTSTRAP_TASKS:
-            limits, why = self._jackknife(statistic, entering, exact)
+            limits, why = self._jackknife(statistic, entering, exact, n)
         else:
-            limits, why = self._percentiles(statistic, fewest)
+            limits, why = self._percentiles(statistic, n)
         if why == NO_VARIATION:
-            limits = self._unanimous(value, fewest, lowest, highest)
+            limits = self._unanimous(value, n, lowest, highest)
         if limits is not None:
-            limits = (min(highest, max(lowest, limits[0])), max(lowest, min(highest, limits[1])))
-            limits = (min(limits[0], value) + 0.0, max(limits[1], value) + 0.0)
+            low, high = (min(highest, max(lowest, end)) for end in limits)
+            limits = min(low, value) + 0.0, max(high, value) + 0.0
         return self._made(value, limits, n, status if why == OK else why)
 
-    def _percentiles(
-        self, statistic: Statistic, fewest: int
-    ) -> tuple[tuple[float, float] | None, str]:
+    def _percentiles(self, statistic: Statistic, n: int) -> tuple[tuple[float, float] | None, str]:
         draws = statistic(self.weights)
         if not np.isfinite(draws).all():
             return None, SOME_UNDEFINED
@@ -165,26 +164,29 @@ class TaskResamples:
             return None, NO_VARIATION
         tail = expanded_tail(
             (1 - self.confidence_level) / 2,
-            factor=float(np.sqrt(fewest / (fewest - 1))),
-            freedom=fewest - 1,
+            factor=float(np.sqrt(n / (n - 1))),
+            freedom=n - 1,
         )
         low, high = np.quantile(draws, [tail, 1 - tail])
         return (float(low), float(high)), OK
 
     def _jackknife(
-        self, statistic: Statistic, entering: FloatArray | np.ndarray, exact: float
+        self, statistic: Statistic, entering: BoolArray, exact: float, n: int
     ) -> tuple[tuple[float, float] | None, str]:
-        units = np.unique(self.unit[np.asarray(entering, dtype=bool)])
-        weights = np.ones((units.size, self.n_units))
-        weights[np.arange(units.size), units] = 0.0
-        left_out = statistic(weights)
+        units = np.unique(self.unit[entering])
+        left_out = np.empty(units.size)
+        block = max(1, CELLS // self.n_units)
+        for start in range(0, units.size, block):
+            some = units[start : start + block]
+            weights = np.ones((some.size, self.n_units))
+            weights[np.arange(some.size), some] = 0.0
+            left_out[start : start + block] = statistic(weights)
         if not np.isfinite(left_out).all():
             return None, SOME_UNDEFINED
         if np.ptp(left_out) < NO_SPREAD:
             return None, NO_VARIATION
         se = jackknife_se(left_out, np.ones(units.size, dtype=np.int64))
-        df = units.size - 1
-        return t_interval(exact, se, df=df, confidence_level=self.confidence_level), OK
+        return t_interval(exact, se, df=n - 1, confidence_level=self.confidence_level), OK
 
     def _unanimous(
         self, value: float, n: int, lowest: float, highest: float
@@ -212,6 +214,72 @@ class TaskResamples:
             confidence_level=self.confidence_level,
             status=status,
         )
+
+
+def bounded_mean(
+    values: FloatArray,
+    *,
+    rng: np.random.Generator,
+    nothing: str,
+    n_draws: int = 10_000,
+    confidence_level: float = 0.95,
+) -> TaskEstimate:
+    """Estimate a mean over tasks of values in [0, 1] most of which are alike, as of rare failures.
+
+    Where a few tasks differ from all others, resamples that miss them make the bootstrap too short.
+    Here the weights of the n tasks and of one more are Dirichlet(1, ..., 1), the additional one with
+    the value 0 for the lower limit and 1 for the upper. For values 0 and 1 these are the exact
+    limits of Clopper and Pearson; for others no distribution is known that they cover too rarely.
+
+    Parameters
+    ----------
+    values : float array, shape (n_tasks,)
+        NaN where a task has none.
+    nothing : str
+        Why there is no value without tasks, and what would help.
+
+    References
+    ----------
+    Gaffke (2005), "Three test statistics for a nonparametric one-sided hypothesis on the mean of a
+    nonnegative variable", Math. Methods Statist. 14.
+    Learned-Miller and Thomas (2019), "A new confidence interval for the mean of a bounded random
+    variable". https://doi.org/10.48550/arXiv.1905.06208
+
+    Examples
+    --------
+    Nine of ten; the limits of Clopper and Pearson are .555 and .997:
+
+    >>> found = bounded_mean(np.repeat([1.0, 0.0], [9, 1]), rng=np.random.default_rng(1), nothing="")
+    >>> found.value, [round(end, 2) for end in found.interval]
+    (0.9, [0.56, 1.0])
+    """
+    check_confidence_level(confidence_level)
+    kept = values[np.isfinite(values)]
+    n = kept.size
+    if n and not (kept.min() >= 0 and kept.max() <= 1):
+        raise ValueError(f"values must be in [0, 1], got {kept.min()!r} to {kept.max()!r}")
+    value, interval, status = (float(kept.mean()) if n else None), None, OK
+    if not n:
+        status = f"not_estimable: {nothing}"
+    elif n < MINIMUM_UNITS:
+        few = f"no interval from {n} tasks, at least {MINIMUM_UNITS} are needed"
+        status = f"not_estimable: {few}"
+    else:
+        points, counts = np.unique(kept, return_counts=True)
+        weights = rng.standard_gamma(np.append(counts, 1.0), size=(n_draws, points.size + 1))
+        inside, whole = weights[:, :-1] @ points, weights.sum(axis=1)
+        tail = (1 - confidence_level) / 2
+        low = float(np.quantile(inside / whole, tail))
+        high = float(np.quantile((inside + weights[:, -1]) / whole, 1 - tail))
+        interval = (min(low, value or 0.0), max(high, value or 0.0))
+    return TaskEstimate(
+        value=value,
+        interval=interval,
+        n=n,
+        method="exact limits over tasks",
+        confidence_level=confidence_level,
+        status=status,
+    )
 
 
 def ratio(above: FloatArray, below: FloatArray) -> FloatArray:
