@@ -8,6 +8,7 @@ is their mean over tasks with intervals.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -89,7 +90,7 @@ class TaskConsistency:
 
     def within(self, tasks: BoolArray) -> "TaskConsistency":
         """Return it without the other tasks."""
-        kept = {
+        kept: dict[str, Any] = {
             name: np.where(tasks, getattr(self, name), np.nan)
             for name in self.__slots__
             if name not in ("pairs", "too_long")
@@ -324,7 +325,9 @@ def score_statistic(of: TaskConsistency, resamples: TaskResamples) -> Statistic:
     def score(weights: FloatArray) -> FloatArray:
         if not known:
             return np.full(len(weights), np.nan)
-        return np.mean([np.mean([of(weights) for of in part], axis=0) for part in known], axis=0)
+        means = [np.mean([of(weights) for of in part], axis=0) for part in known]
+        mean: FloatArray = np.mean(means, axis=0)
+        return mean
 
     return score
 
@@ -345,9 +348,14 @@ def _variation(task: IntArray, values: FloatArray, n_tasks: int) -> FloatArray:
     there = np.isfinite(values)
     task, values = task[there], values[there]
     n = np.bincount(task, minlength=n_tasks).astype(np.float64)
-    mean = ratio(np.bincount(task, weights=values, minlength=n_tasks), n)
-    squares = np.bincount(task, weights=(values - mean[task]) ** 2, minlength=n_tasks)
+    mean = ratio(_added(task, values, n_tasks), n)
+    squares = _added(task, (values - mean[task]) ** 2, n_tasks)
     return ratio(np.sqrt(ratio(squares, n - 1)), np.nan_to_num(mean))
+
+
+def _added(task: IntArray, values: FloatArray, n_tasks: int) -> FloatArray:
+    """Return the sum of the values of each task."""
+    return np.bincount(task, weights=values, minlength=n_tasks).astype(np.float64)
 
 
 def _trajectories(
@@ -379,7 +387,7 @@ def _trajectories(
     n = np.bincount(owner, minlength=n_tasks).astype(np.float64)
 
     def of_tasks(values: FloatArray) -> FloatArray:
-        return ratio(np.bincount(owner, weights=values[place.ravel()], minlength=n_tasks), n)
+        return ratio(_added(owner, values[place.ravel()], n_tasks), n)
 
     too_long = cells > ALL_CELLS
     order = nothing if too_long else of_tasks(_similarities(lists, distinct))

@@ -303,7 +303,7 @@ class _ValueCounts:
             block = max(1, CELLS // max(1, 2 * self.n_values))
             for start in range(0, len(weights), block):
                 rows = slice(start, start + block)
-                counts = (self.counts @ weights[rows].T).T
+                counts = np.asarray(self.counts @ weights[rows].T).T
                 found[rows] = measure(counts[:, : self.n_values], counts[:, self.n_values :])
             return found
 

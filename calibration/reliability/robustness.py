@@ -149,7 +149,8 @@ def score_statistic(rates: Mapping[str, FloatArray], resamples: TaskResamples) -
     def score(weights: FloatArray) -> FloatArray:
         if not known:
             return np.full(len(weights), np.nan)
-        return np.mean([np.minimum(of(weights), 1.0) for of in known], axis=0)
+        mean: FloatArray = np.mean([np.minimum(of(weights), 1.0) for of in known], axis=0)
+        return mean
 
     return score
 

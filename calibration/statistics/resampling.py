@@ -226,8 +226,8 @@ def bounded_mean(
 ) -> TaskEstimate:
     """Estimate a mean over tasks of values in [0, 1] most of which are alike, as of rare failures.
 
-    Where a few tasks differ from all others, resamples that miss them make the bootstrap too short.
-    Here the weights of the n tasks and of one more are Dirichlet(1, ..., 1), the additional one with
+    Where few tasks differ from all others, resamples that miss them make the bootstrap too short.
+    Here the n tasks and one more have weights from Dirichlet(1, ..., 1), the additional one with
     the value 0 for the lower limit and 1 for the upper. For values 0 and 1 these are the exact
     limits of Clopper and Pearson; for others no distribution is known that they cover too rarely.
 
@@ -249,9 +249,9 @@ def bounded_mean(
     --------
     Nine of ten; the limits of Clopper and Pearson are .555 and .997:
 
-    >>> found = bounded_mean(np.repeat([1.0, 0.0], [9, 1]), rng=np.random.default_rng(1), nothing="")
-    >>> found.value, [round(end, 2) for end in found.interval]
-    (0.9, [0.56, 1.0])
+    >>> tasks = np.repeat([1.0, 0.0], [9, 1])
+    >>> print(bounded_mean(tasks, rng=np.random.default_rng(1), nothing="no tasks"))
+    0.900 [0.55, 1.00] (95% Gaffke's limits over tasks, n=10)
     """
     check_confidence_level(confidence_level)
     kept = values[np.isfinite(values)]
@@ -276,7 +276,7 @@ def bounded_mean(
         value=value,
         interval=interval,
         n=n,
-        method="exact limits over tasks",
+        method="Gaffke's limits over tasks",
         confidence_level=confidence_level,
         status=status,
     )
@@ -284,8 +284,9 @@ def bounded_mean(
 
 def ratio(above: FloatArray, below: FloatArray) -> FloatArray:
     """Return above / below, NaN where below is not positive."""
-    found = np.full(np.broadcast(above, below).shape, np.nan)
-    return np.divide(above, below, out=found, where=below > 0)
+    found: FloatArray = np.full(np.broadcast(above, below).shape, np.nan)
+    np.divide(above, below, out=found, where=below > 0)
+    return found
 
 
 def resample_tasks(

@@ -37,7 +37,8 @@ NO_VIOLATIONS = Violations(
 
 def said(rng: np.random.Generator, p: FloatArray) -> FloatArray:
     """Return what an agent says that knows its chance to about .2."""
-    return np.round(np.clip(p + rng.normal(0, 0.2, p.shape), 0, 1), 2)
+    found: FloatArray = np.clip(p + rng.normal(0, 0.2, p.shape), 0, 1)
+    return found.round(2)
 
 
 def many(mix: str) -> tuple[FloatArray, FloatArray]:

@@ -4,6 +4,7 @@
 of runs can hand in a frame; `measure_reliability` is the analysis.
 """
 
+import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -315,8 +316,8 @@ class _Reader:
                 severity=columns[2],
             ),
             set_aside=tuple(
-                SetAsideRows(reason=reason, n=n, examples=tuple(self.examples[reason]))
-                for reason, n in sorted(self.reasons.items())
+                SetAsideRows(reason=_code(why), why=why, n=n, examples=tuple(self.examples[why]))
+                for why, n in sorted(self.reasons.items())
             ),
             n_too_long=self.n_too_long,
         )
@@ -327,12 +328,18 @@ class _Reader:
         for codes in kept:
             flat.extend(codes or ())
         lengths = [len(codes or ()) for codes in kept]
-        codes = np.frombuffer(flat, dtype=np.int64) if flat else np.zeros(0, dtype=np.int64)
+        joined = np.frombuffer(flat, dtype=np.int64) if flat else np.zeros(0, dtype=np.int64)
         return ActionLists(
-            codes=_recoded(self.names, names)[codes],
+            codes=_recoded(self.names, names)[joined],
             start=np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64),
             known=np.array([codes is not None for codes in kept], dtype=np.bool_),
         )
+
+
+def _code(why: str) -> str:
+    """Return the short name of a reason: that of its field."""
+    named = re.match(r"field '(\w+)'", why)
+    return f"bad_{named[1]}" if named else "repeated_run"
 
 
 def _recoded(numbers: Mapping[str, int], names: tuple[str, ...]) -> IntArray:
@@ -700,7 +707,7 @@ def _notes(
 
 
 def _fingerprint(
-    runs: RepeatedRuns, details: Mapping[str, TaskDetails], settings: dict[str, object]
+    runs: RepeatedRuns, details: Mapping[str, TaskDetails], settings: Mapping[str, object]
 ) -> str:
     columns = {"task": runs.task, "run": runs.run, "success": runs.success, "arm": runs.arm}
     more = {"confidence": runs.confidence, "analysed": runs.analysed, **runs.amounts}

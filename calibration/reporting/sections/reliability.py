@@ -25,7 +25,7 @@ from calibration.reporting.document import (
     percent_cell,
     table_of,
 )
-from calibration.statistics.estimate import Estimate
+from calibration.statistics.estimate import OK, Estimate
 from calibration.statistics.resampling import TaskEstimate
 
 SCALE, ENDS = (0.0, 1.0), ("0", "1")
@@ -99,6 +99,8 @@ def _headline(report: ReliabilityReport, parts: Mapping[str, TaskEstimate]) -> H
     else:
         text = figure(overall).removesuffix(" +")
         sentence = f"Reliability is {text} on a scale from 0 to 1."
+        if overall.status != OK:
+            sentence += f" {overall.status.capitalize()}."
         value, _, limits = text.partition(" ")
         half = "" if overall.half_width is None else f"±{overall.half_width:.3f}"
     return Headline(
@@ -345,7 +347,7 @@ def _set_aside(report: ReliabilityReport) -> Iterator[Section]:
                     ("reason", "rows", "for example"),
                     [
                         (
-                            Name(row.reason), f"{row.n:,}",
+                            Name(row.why), f"{row.n:,}",
                             Name("; ".join(f"row {e.row}: {e.value or '-'}" for e in row.examples)),
                         )
                         for row in report.set_aside
