@@ -23,7 +23,7 @@ NEVER = "no run without perturbation succeeds: nothing can be lost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arm:
+class PerturbationArm:
     """The runs of one perturbation: success rate as the mean over tasks.
 
     `n_shared` : tasks that also have runs without perturbation
@@ -50,7 +50,7 @@ class Robustness:
     structure: TaskEstimate
     prompt: TaskEstimate
     missing: tuple[str, ...]
-    arms: tuple[Arm, ...]
+    arms: tuple[PerturbationArm, ...]
 
 
 def robustness_ratio(perturbed: float, baseline: float) -> float | None:
@@ -202,9 +202,9 @@ def _arm(
     rates: Mapping[str, FloatArray],
     n_runs: Mapping[str, int],
     resamples: TaskResamples,
-) -> Arm:
+) -> PerturbationArm:
     of = None if name == BASELINE or not n_runs[BASELINE] else _ratio(name, rates, resamples)
-    return Arm(
+    return PerturbationArm(
         perturbation=name,
         n_runs=n_runs[name],
         success_rate=resamples.mean(rates[name], nothing="no run: add runs"),

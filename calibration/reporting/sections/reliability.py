@@ -6,6 +6,7 @@ from calibration.analyses.reliability.runs import (
     ReliabilityReport,
     TaskReliability,
 )
+from calibration.reliability.consistency import MOST_PAIRS
 from calibration.reliability.predictability import RiskPoint
 from calibration.reliability.robustness import BASELINE
 from calibration.reliability.safety import SEVERITIES
@@ -166,7 +167,7 @@ def _consistency(report: ReliabilityReport) -> Iterator[Section]:
         Words(
             text="score: the mean of outcome, (2p - 1)^2 with success rate p of a task; actions, "
             f"the mean of both figures (1 - Jensen-Shannon {measure}, 1 - edit distance over the "
-            "longer list) over pairs of successful runs; and resources, exp(-variation).",
+            f"longer list) over pairs of successful runs, {MOST_PAIRS} a task at most; and resources, exp(-variation).",
             kind="small",
         ),
     )
@@ -340,7 +341,7 @@ def _plain(value: float | None) -> str:
 def _set_aside(report: ReliabilityReport) -> Iterator[Section]:
     if report.set_aside:
         yield Section(
-            title=f"Rows set aside: {sum(row.n for row in report.set_aside):,}",
+            title=f"Rows skipped: {sum(row.n for row in report.set_aside):,}",
             blocks=(
                 table_of(
                     "",
@@ -365,7 +366,7 @@ def _next_steps(report: ReliabilityReport) -> Iterator[str]:
         yield f"runs a task without perturbation: {runs}"
     aside = sum(row.n for row in report.set_aside)
     if aside:
-        yield f"{aside:,} rows set aside: see --full for the reasons"
+        yield f"{aside:,} rows skipped: see --full for the reasons"
     worst = next(iter(report.tasks), None)
     if worst is not None and worst.score is not None and worst.n_runs > 1:
         yield Name(
