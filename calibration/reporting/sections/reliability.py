@@ -167,7 +167,8 @@ def _consistency(report: ReliabilityReport) -> Iterator[Section]:
         Words(
             text="score: the mean of outcome, (2p - 1)^2 with success rate p of a task; actions, "
             f"the mean of both figures (1 - Jensen-Shannon {measure}, 1 - edit distance over the "
-            f"longer list) over pairs of successful runs, {MOST_PAIRS} a task at most; and resources, exp(-variation).",
+            f"longer list) over pairs of successful runs, {MOST_PAIRS} a task at most; and "
+            "resources, exp(-variation).",
             kind="small",
         ),
     )
