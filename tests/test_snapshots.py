@@ -115,6 +115,11 @@ gate-store-text =1: gate @demo --gates gates-store.toml --full
 gate-store-json =1: gate @own --judge judge-1 --gates gates-store.toml --json --junit g.xml \
 --summary s.md
 gate-broken-gates =2: gate gate-runs.csv --gates gates-broken.toml
+# Repeated runs
+reliability-text: reliability repeated-runs.csv --tasks repeated-tasks.csv --full
+reliability-json: reliability repeated-runs.csv --tasks repeated-tasks.csv --json --confidence .9
+reliability-markdown-html: reliability repeated-runs.csv --divergence --markdown --html page.html
+reliability-no-column =2: reliability run-ceilings.csv
 # A judge against humans
 calibrate-demo-text: calibrate @demo
 calibrate-forms: calibrate @own --judge judge-1 --markdown --html judge.html

@@ -30,7 +30,8 @@ SECTIONS = {
     },
     "Results": {
         "status": "results", "report": "results", "compare": "results", "gate": "gate",
-        "grade": "tools", "tools": "tools", "traces": "traces", "verify": "results",
+        "reliability": "reliability", "tools": "tools", "grade": "tools", "traces": "traces",
+        "verify": "results",
     },
     "Upkeep": {
         "backup": "upkeep", "restore": "upkeep", "upgrade": "upkeep", "doctor": "upkeep",

@@ -61,6 +61,7 @@ from calibration.analyses.judge.drift import AgainstHumans, ClassDrift, JudgeDri
 from calibration.analyses.judge.groups import GroupPair, GroupRates, GroupRow
 from calibration.analyses.judge.report import DIAGNOSTICS, DRIFT, GROUPS, JudgeReport
 from calibration.analyses.reliability.grading import GradingAnalysis
+from calibration.analyses.reliability.runs import ReliabilityReport, TaskReliability
 from calibration.analyses.reliability.tools import (
     ConversationCorrectness,
     ConversationRow,
@@ -92,9 +93,11 @@ from calibration.gates.gate_file import GateFile
 from calibration.judge_calibration.bias import NodeQuality, OrdinalAgreement
 from calibration.judge_calibration.groups import GroupComparison
 from calibration.judge_calibration.reviewer_error import NoiseCeiling, TwoPhase
+from calibration.reliability.predictability import Predictability
 from calibration.statistics.contingency import ClassAgainstKey
 from calibration.statistics.estimate import Estimate
 from calibration.statistics.means import MeanAgainstZero
+from calibration.statistics.resampling import TaskEstimate
 from calibration.success_rate.comparison import ClassChange, Comparison, Difference
 from calibration.success_rate.pass_at_k import PassAtK
 from calibration.success_rate.rate import AgentSuccessRate
@@ -733,6 +736,27 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         ("format", lambda of: "asr-grades/1", Literal["asr-grades/1"]),
         "sources n_traces graders[name] grades set_aside",
     ),
+    # Repeated runs
+    TaskEstimate: ("value interval n_tasks=n method status",),
+    ReliabilityReport: (
+        ("format", lambda of: "asr-reliability/1", Literal["asr-reliability/1"]),
+        "overall consistency predictability robustness safety n_runs n_tasks runs_per_task by "
+        "tasks set_aside notes",
+        (
+            "trajectory_measure",
+            lambda of: "divergence" if of.divergence else "distance",
+            Literal["distance", "divergence"],
+        ),
+        "seed n_resamples confidence_level fingerprint",
+    ),
+    Predictability: (
+        "score calibration auroc risk_coverage brier_skill n_runs calibration_bins=bins "
+        "risk_coverage_curve=curve",
+    ),
+    TaskReliability: (
+        "task_id *details n_runs n_success score outcome trajectory_distribution "
+        "trajectory_sequence confidence resource success_rates worst_severity",
+    ),
     # Gates
     GateAnalysis: (
         ("passed", lambda of: not of.report.blocking, bool),
@@ -758,6 +782,7 @@ ROOTS: dict[str, tuple[type, str]] = {
     "plan": (Plan, "asr plan labels --json"),
     "stopping": (StoppingRule, "asr plan stop --json"),
     "plan_agreement": (PlannedAgreement, "asr plan agreement --json"),
+    "reliability": (ReliabilityReport, "asr reliability --json"),
     "report": (SuccessRateReport, "asr report --json"),
     "status": (StoreStatus, "asr status --json"),
     "tools": (ToolAnalysis, "asr tools --json"),

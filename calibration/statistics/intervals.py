@@ -68,6 +68,19 @@ def f_chance_above(point: float, above: float, below: float) -> float:
     return float(special.fdtrc(above, below, point))
 
 
+def expanded_tail(tail: float, *, factor: float, freedom: float) -> float:
+    """Return the share of the draws to leave beyond each limit of a percentile interval.
+
+    `factor` is by how much the standard deviation of the draws is too small: sqrt(n / (n - 1)) for
+    resamples of n units, whose tail is that of a normal and not of t with `freedom`. For 20 units,
+    the normal probability below -2.093 sqrt(20 / 19):
+
+    >>> expanded_tail(0.025, factor=(20 / 19) ** 0.5, freedom=19)
+    0.01588
+    """
+    return normal_chance(factor * t_quantile(tail, freedom))
+
+
 def two_sided_z(confidence_level: float) -> float:
     """Return the standard normal quantile of a two-sided interval."""
     return float(special.ndtri((1 + confidence_level) / 2))

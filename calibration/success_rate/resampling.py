@@ -25,12 +25,12 @@ from calibration.statistics.intervals import (
     NO_VARIATION,
     bca_shares,
     bias_and_skew,
+    expanded_tail,
     normal_chance,
     normal_quantile,
     resampled_sums,
     t_chance,
     t_interval,
-    t_quantile,
     unanimous_interval,
 )
 from calibration.success_rate.runs import RunCounts, condensed
@@ -418,7 +418,7 @@ class Resampled:
         tail = (1 - self.confidence_level) / 2 if tail is None else tail
         short = self.shortness(influence)
         if short is not None:
-            tail = normal_chance(short.factor * t_quantile(tail, short.freedom))
+            tail = expanded_tail(tail, factor=short.factor, freedom=short.freedom)
         ends: FloatArray = np.array([tail, 1 - tail])
         if self.interval == "bca":
             shift, skew = self._bca(draws, value, influence)

@@ -25,6 +25,7 @@ SCHEMA_OF = {
     "escalate": "batch",
     "calibrate": "calibration",
     "status": "status",
+    "reliability": "reliability",
 }
 
 PLANS = {"labels": "plan", "stop": "stopping", "agreement": "plan_agreement"}

@@ -1,4 +1,5 @@
-"""What files and stores say of an agent's behaviour.
+"""Analyses of repeated runs, and of an agent's behaviour beside its answers.
 
-`tools` is of a file of conversations, `grading` of runs and graders written as code.
+`runs` measures reliability on a table of runs, `tools` is of a file of conversations, `grading` of
+runs and graders written as code.
 """
