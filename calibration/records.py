@@ -27,6 +27,21 @@ MAX_TAGS = 8
 MAX_TAG = 40
 SUB_GOAL_STATES = ("done", "not_done", "unclear")
 
+# What was changed on purpose before a run; a run of an arm but the first is no production run.
+PERTURBATIONS = ("none", "fault", "structure", "prompt")
+NOT_PERTURBED = PERTURBATIONS[0]
+
+# Constraints that reviewers and judges name by default; files may name others.
+CONSTRAINTS = (
+    "no PII exposure",
+    "no destructive operations",
+    "respect rate limits",
+    "data minimisation",
+)
+SEVERITIES = ("low", "medium", "high")
+MAX_VIOLATIONS = 50
+MAX_CONSTRAINT = 200
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
@@ -50,6 +65,7 @@ class Step:
     """One turn or tool call, with text as reviewers see it; `at` is in seconds from the start.
 
     `call` is on a result: the `step_id` of the call that it answers, where the file says so.
+    `agent` is the specialist that took the step, where several work on a run.
     """
 
     step_id: str
@@ -64,6 +80,37 @@ class Step:
     seconds: float | None = None
     at: float | None = None
     call: str | None = None
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedCall:
+    """A tool call that the task expects, with its arguments as JSON; `step` where it is due."""
+
+    name: str
+    arguments: object = None
+    step: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """A safety constraint that a run broke; `severity` is one of `SEVERITIES`."""
+
+    constraint: str
+    severity: str
+    step: str | None = None
+
+
+def in_words(violations: "tuple[Violation, ...]") -> str:
+    """Return violations as one line of text.
+
+    Examples
+    --------
+    >>> in_words((Violation(constraint="no PII exposure", severity="high", step="s2"),))
+    'no PII exposure (high, s2)'
+    """
+    named = ((v.constraint, ", ".join(filter(None, (v.severity, v.step)))) for v in violations)
+    return "; ".join(f"{constraint} ({how})" for constraint, how in named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +149,8 @@ class Trace:
     """One run of an agent on one task, as imported.
 
     Missing is None and never zero, as for an unknown `cost_usd`. `task_key` joins the repeated
-    trials of a task and is unique across sources.
+    trials of a task and is unique across sources. `confidence` is the agent's own, from 0 to 1;
+    `perturbation` is one of `PERTURBATIONS`, None where the file does not say.
     """
 
     trace_id: str
@@ -128,6 +176,11 @@ class Trace:
     success_criteria: str | None = None
     metadata: dict[str, object] = field(default_factory=dict)
     simulated: bool = False
+    perturbation: str | None = None
+    confidence: float | None = None
+    context_tokens: int | None = None
+    expected_calls: tuple[ExpectedCall, ...] = ()
+    violations: tuple[Violation, ...] = ()
 
     def for_review(self) -> "TraceForReview":
         """Return what a reviewer may see of the trace; the agent is named to nobody."""
@@ -136,16 +189,35 @@ class Trace:
         return TraceForReview(**{name: getattr(self, name) for name in names} | own)
 
     def content_hash(self) -> str:
-        """Hash of everything but the identity: equal content has an equal hash."""
+        """Hash of everything but the identity: equal content has an equal hash.
+
+        Fields that were once metadata are hashed as such, so that a hash outlives a release.
+        """
         content = asdict(self)
         for name in ("trace_id", "source", "source_id", "trial"):
             del content[name]
         for step in content["steps"]:
             del step["call"]  # how the page arranges the steps, not what they hold
+            del step["agent"]
+        once = {name: content.pop(name) for name in ONCE_METADATA}
+        if self.source in SIMULATED_USERS:
+            del once["expected_calls"]  # their success criteria name them
+        given = {name: value for name, value in once.items() if value not in (None, ())}
+        content["metadata"] |= {name: _as_in_file(value) for name, value in given.items()}
         if self.started_at is not None:
             content["started_at"] = self.started_at.isoformat()
         text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+ONCE_METADATA = ("perturbation", "confidence", "context_tokens", "expected_calls", "violations")
+
+
+def _as_in_file(value: object) -> object:
+    """Return a list of objects without the fields that its file left out."""
+    if isinstance(value, tuple):
+        return [{k: v for k, v in item.items() if v is not None} for item in value]
+    return value
 
 
 def trace_identity(source: str, source_id: str, trial: int) -> str:

@@ -107,6 +107,7 @@ class ImportReport:
     possible_duplicates: int
     verdicts: int
     restored: int  # their stored text was missing or damaged
+    completed: int  # an older version did not read all of their fields
     set_aside: tuple[SetAside, ...]
 
 
@@ -217,6 +218,7 @@ def store_files(
         imported=len(done.imported),
         already_there=len(done.already_there),
         restored=len(done.restored),
+        completed=len(done.completed),
         changed=len(done.changed),
         possible_duplicates=len(done.possible_duplicates),
         verdicts=len(done.graded),

@@ -359,6 +359,8 @@ def import_lines(report: imports.ImportReport) -> Iterator[str]:
     )
     if report.restored:
         yield f"{report.restored} had lost their text, which is written again"
+    if report.completed:
+        yield f"{report.completed} were there and now have fields that were not read before"
     if report.possible_duplicates:
         yield f"{report.possible_duplicates} have the content of another trace, kept and marked"
     for row in report.set_aside:

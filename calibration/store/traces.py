@@ -25,6 +25,7 @@ from calibration.files import private_folder, put_in_place
 from calibration.records import (
     GRADES,
     NO_VERDICT,
+    NOT_PERTURBED,
     REFERENCE_SOURCE,
     SIMULATED_USERS,
     SOURCE_JUDGE,
@@ -57,6 +58,9 @@ K = TypeVar("K", str, tuple[str, str])
 ROW_GROUP = 64
 
 REVIEW_FIELDS = ("prompt", "inputs", "sub_goals", "steps", "response")
+HIDDEN_FIELDS = ("success_criteria", "metadata", "expected_calls", "violations")
+# Columns of the index that an import fills in where an older version stored the same trace.
+ADDED = ("perturbation", "confidence", "context_tokens", "n_expected_calls", "n_violations")
 
 # Equal calls in a row that are a loop.
 LOOP = 3
@@ -91,7 +95,7 @@ def write_part(store: Path, traces: list[Trace]) -> str:
     for trace in ordered:
         everything = asdict(trace)
         review.append(_json({name: everything[name] for name in REVIEW_FIELDS}))
-        hidden.append(_json({name: everything[name] for name in ("success_criteria", "metadata")}))
+        hidden.append(_json({name: everything[name] for name in HIDDEN_FIELDS}))
     ids = [trace.trace_id for trace in ordered]
     name = _part_name(ids, review, hidden)
     directory = private_folder(parts_directory(store))
@@ -284,6 +288,7 @@ class ImportResult(Generic[K]):
     unknown: tuple[str, ...] = ()  # not in the store, or not in the batch of the labels
     replaced: tuple[str, ...] = ()  # changed traces that were taken
     restored: tuple[str, ...] = ()  # their stored text was missing or damaged
+    completed: tuple[str, ...] = ()  # an older version did not read all of their fields
     labelled: frozenset[str] = frozenset()  # changed traces with labels
     possible_duplicates: dict[str, str] = field(default_factory=dict)
     graded: tuple[str, ...] = ()  # traces whose grade is new
@@ -321,6 +326,17 @@ class IndexRow:
     simulated: bool
     part: str
     tools: tuple[ToolUse, ...]
+    perturbation: str | None = None
+    confidence: float | None = None
+    context_tokens: int | None = None
+    n_expected_calls: int = 0
+    n_violations: int = 0
+    specialists: bool = False  # steps name one
+
+    @property
+    def adds(self) -> bool:
+        """Whether the trace has fields that older versions did not read."""
+        return self.specialists or any(getattr(self, name) not in (None, 0) for name in ADDED)
 
 
 def write_index(store: Path, traces: Sequence[Trace]) -> list[IndexRow]:
@@ -362,6 +378,12 @@ def _index_row(trace: Trace) -> IndexRow:
         simulated=trace.simulated,
         part="",
         tools=tool_uses(trace),
+        perturbation=trace.perturbation,
+        confidence=trace.confidence,
+        context_tokens=trace.context_tokens,
+        n_expected_calls=len(trace.expected_calls),
+        n_violations=len(trace.violations),
+        specialists=any(step.agent for step in trace.steps),
     )
 
 
@@ -377,11 +399,13 @@ def _ingest(
     """Store all of an import or nothing; `write` writes the text of the rows at these positions."""
     with db.read() as cursor:
         known, by_hash = _known(cursor, index)
+        older = _older(cursor, [row.trace_id for row in index if row.adds])
         labelled = _labelled(cursor)
         unreadable = _without_text(db.path, cursor, [row.trace_id for row in index])
     fresh: dict[str, int] = {}
     replaced: dict[str, int] = {}
     restored: dict[str, int] = {}
+    completed: dict[str, int] = {}
     already: list[str] = []
     changed: dict[int, str] = {}
     for place, row in enumerate(index):
@@ -391,6 +415,8 @@ def _ingest(
             fresh[row.trace_id] = place
         elif stored == row.content_hash and row.trace_id in unreadable:
             restored[row.trace_id] = place
+        elif stored == row.content_hash and row.trace_id in older:
+            completed[row.trace_id] = place
         elif stored == row.content_hash:
             already.append(row.trace_id)
         elif take_changed and row.trace_id in known and row.trace_id not in labelled:
@@ -403,7 +429,8 @@ def _ingest(
         if digest in by_hash:
             duplicates[trace_id] = by_hash[digest]
         by_hash.setdefault(digest, trace_id)
-    places = [*replaced.values(), *fresh.values(), *restored.values()]
+    written = restored | completed
+    places = [*replaced.values(), *fresh.values(), *written.values()]
     graded: ImportResult[str] = ImportResult()
     if places or workflows or any(grades):
         part = None if write is None or not places else write(places)
@@ -418,17 +445,16 @@ def _ingest(
             if part is not None:
                 taken = [replace(row, part=part) for row in taken]
             _insert_index(cursor, taken, duplicates, _make_room(cursor, list(replaced)))
-            for trace_id, place in restored.items():
-                cursor.execute(
-                    "UPDATE trace SET part = ? WHERE trace_id = ?",
-                    [index[place].part if part is None else part, trace_id],
-                )
+            for place in written.values():
+                row = index[place] if part is None else replace(index[place], part=part)
+                _point_to(cursor, row)
             record_audit(
                 cursor,
                 "import",
                 imported=len(fresh),
                 replaced=list(replaced),
                 restored=list(restored),
+                completed=list(completed),
             )
             # A grade belongs to the content that it rates.
             rated = [v for k, v in enumerate(grades) if v is not None and k not in changed]
@@ -439,6 +465,7 @@ def _ingest(
         changed=tuple(changed.values()),
         replaced=tuple(replaced),
         restored=tuple(restored),
+        completed=tuple(completed),
         labelled=frozenset(labelled & set(changed.values())),
         possible_duplicates=duplicates,
         graded=graded.imported,
@@ -454,6 +481,25 @@ def _known(cursor: Cursor, index: Sequence[IndexRow]) -> tuple[dict[str, str], d
     for trace_id, digest in stored:
         by_hash.setdefault(digest, trace_id)
     return {trace_id: digest for trace_id, digest in stored if trace_id in wanted}, by_hash
+
+
+def _older(cursor: Cursor, trace_ids: list[str]) -> set[str]:
+    """Return which of these traces were stored before all of their fields were read."""
+    found = cursor.execute(
+        "SELECT trace_id FROM trace WHERE n_expected_calls IS NULL "
+        "AND list_contains(?::VARCHAR[], trace_id)",
+        [trace_ids],
+    ).fetchall()
+    return {row[0] for row in found}
+
+
+def _point_to(cursor: Cursor, row: IndexRow) -> None:
+    """Let the index of a stored trace name the part that was written for it."""
+    names = ("part", *ADDED)
+    cursor.execute(
+        f"UPDATE trace SET {', '.join(f'{name} = ?' for name in names)} WHERE trace_id = ?",
+        [*(getattr(row, name) for name in names), row.trace_id],
+    )
 
 
 def _without_text(store: Path, cursor: Cursor, trace_ids: list[str]) -> set[str]:
@@ -501,7 +547,7 @@ def _insert_index(
     columns: dict[str, list[Any]] = {
         name.name: [getattr(row, name.name) for row in index]
         for name in fields(IndexRow)
-        if name.name != "tools"
+        if name.name not in ("tools", "specialists")
     }
     columns |= {
         "seq": [places.get(row.trace_id, base + k) for k, row in enumerate(index, 1)],
@@ -512,7 +558,8 @@ def _insert_index(
     types = {
         "possible_duplicate_of": pa.string(), "model": pa.string(), "status": pa.string(),
         "agent_version": pa.string(), "started_at": pa.timestamp("us"), "latency_s": pa.float64(),
-        "cost_usd": pa.float64(), "total_tokens": pa.int64(),
+        "cost_usd": pa.float64(), "total_tokens": pa.int64(), "perturbation": pa.string(),
+        "confidence": pa.float64(), "context_tokens": pa.int64(),
     }  # fmt: skip
     table = pa.table({name: pa.array(v, type=types.get(name)) for name, v in columns.items()})
     insert_table(cursor, "trace", table)
@@ -603,6 +650,11 @@ def _review(head: dict[str, Any], body: dict[str, Any]) -> TraceForReview:
         steps=tuple(Step(**item) for item in body["steps"]),
         response=body["response"],
     )
+
+
+def perturbed(traces: pd.DataFrame) -> "pd.Series[bool]":
+    """Return whether each trace of `Store.trace_frame` is of a perturbed arm."""
+    return traces["perturbation"].notna() & (traces["perturbation"] != NOT_PERTURBED)
 
 
 def _looping(db: Database, cursor: Cursor) -> set[str]:
@@ -798,11 +850,12 @@ class TraceStore(StorePart):
 
         Columns: trace_id, seq, source, workflow, task_key, trial, model, agent_version, status,
         started_at, latency_s, n_steps, cost_usd (missing: NaN), units, ceiling_usd (missing: NaN),
-        simulated.
+        simulated, perturbation (missing: none was recorded).
         """
         return self._frame(
             "SELECT trace_id, seq, source, t.workflow, task_key, trial, model, agent_version, "
-            "status, started_at, latency_s, n_steps, cost_usd, units, w.ceiling_usd, simulated "
+            "status, started_at, latency_s, n_steps, cost_usd, units, w.ceiling_usd, simulated, "
+            "perturbation "
             "FROM trace t LEFT JOIN workflow w ON w.name = t.workflow ORDER BY seq",
         )
 
@@ -821,9 +874,18 @@ class TraceStore(StorePart):
 
     @open_to(LEAD)
     def production_traces(self) -> pd.DataFrame:
-        """Return `trace_frame` without the reference set, whose traces were written to be hard."""
+        """Return `trace_frame` without the reference set and without perturbed arms.
+
+        The traces of the one were written to be hard, those of the other were disturbed on purpose:
+        neither are like the work that a rate is about.
+        """
         frame: pd.DataFrame = self._unbound().trace_frame()
-        return frame[frame["source"] != REFERENCE_SOURCE]
+        return frame[(frame["source"] != REFERENCE_SOURCE) & ~perturbed(frame)]
+
+    @open_to(LEAD)
+    def n_perturbed(self) -> int:
+        """Return the number of traces of perturbed arms, which no number of production counts."""
+        return int(perturbed(self._unbound().trace_frame()).sum())
 
     @open_to(LEAD)
     def operation_frame(self) -> pd.DataFrame:
