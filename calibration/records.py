@@ -31,6 +31,18 @@ SUB_GOAL_STATES = ("done", "not_done", "unclear")
 PERTURBATIONS = ("none", "fault", "structure", "prompt")
 NOT_PERTURBED = PERTURBATIONS[0]
 
+
+def is_perturbed(perturbation: str | None) -> bool:
+    """Return whether a run is of a perturbed arm, which no rate and no agreement counts.
+
+    Examples
+    --------
+    >>> is_perturbed("fault"), is_perturbed("none"), is_perturbed(None)
+    (True, False, False)
+    """
+    return perturbation not in (None, "", NOT_PERTURBED)
+
+
 # Constraints that reviewers and judges name by default; files may name others.
 CONSTRAINTS = (
     "no PII exposure",

@@ -56,7 +56,7 @@ NOT_READ = "not read"
 
 LABEL_COLUMNS = (
     "trace_id", "reviewer", "outcome", "adjudicated", "weight", "cluster", "rationale",
-    "evidence_step", "evidence_quote", "confidence", "tags", "sub_goals", "exposed",
+    "evidence_step", "evidence_quote", "confidence", "tags", "sub_goals", "exposed", "perturbation",
 )  # fmt: skip
 
 VERDICT_COLUMNS = (
@@ -389,12 +389,12 @@ def stored_label_rows(store: Store, batch_id: str) -> list[Row]:
     """
     names = {r.reviewer_id: r.name for r in store.reviewers()}
     batches = batches_of(store, batch_id)
-    traces = store.production_traces()
+    traces = store.production_traces(arms=True)
     if len(batches) > 1:
         traces = batches[-1].population(traces)
     items, events, _ = drawn_by(store, batches, traces)
     items = items.set_index("trace_id")
-    tasks = store.trace_frame().set_index("trace_id")["task_key"]
+    about = store.trace_frame().set_index("trace_id")
     given: dict[str, list[Row]] = {}
     labelled: set[str] = set()
     for event in events.to_dict("records"):
@@ -412,7 +412,8 @@ def stored_label_rows(store: Store, batch_id: str) -> list[Row]:
         | {
             "trace_id": trace_id,
             "weight": _number(1 / items["inclusion_probability"].get(trace_id, float("nan"))),
-            "cluster": tasks.get(trace_id),
+            "cluster": about["task_key"].get(trace_id),
+            "perturbation": _text(about["perturbation"].get(trace_id)),
         }
         for trace_id in order
         for row in sorted(given[trace_id], key=lambda row: (row["adjudicated"], row["reviewer"]))

@@ -25,7 +25,6 @@ from calibration.files import private_folder, put_in_place
 from calibration.records import (
     GRADES,
     NO_VERDICT,
-    NOT_PERTURBED,
     REFERENCE_SOURCE,
     SIMULATED_USERS,
     SOURCE_JUDGE,
@@ -37,6 +36,7 @@ from calibration.records import (
     TraceForReview,
     Verdict,
     Workflow,
+    is_perturbed,
 )
 from calibration.store.database import (
     Cursor,
@@ -654,7 +654,8 @@ def _review(head: dict[str, Any], body: dict[str, Any]) -> TraceForReview:
 
 def perturbed(traces: pd.DataFrame) -> "pd.Series[bool]":
     """Return whether each trace of `Store.trace_frame` is of a perturbed arm."""
-    return traces["perturbation"].notna() & (traces["perturbation"] != NOT_PERTURBED)
+    arms = traces["perturbation"]
+    return arms.isin([arm for arm in arms.dropna().unique() if is_perturbed(arm)])
 
 
 def _looping(db: Database, cursor: Cursor) -> set[str]:
@@ -873,19 +874,21 @@ class TraceStore(StorePart):
         return dict(found)
 
     @open_to(LEAD)
-    def production_traces(self) -> pd.DataFrame:
-        """Return `trace_frame` without the reference set and without perturbed arms.
+    def production_traces(self, *, arms: bool = False) -> pd.DataFrame:
+        """Return `trace_frame` without the reference set, and without perturbed arms.
 
         The traces of the one were written to be hard, those of the other were disturbed on purpose:
-        neither are like the work that a rate is about.
+        neither are like the work that a rate is about. With `arms` the latter are there.
         """
         frame: pd.DataFrame = self._unbound().trace_frame()
-        return frame[(frame["source"] != REFERENCE_SOURCE) & ~perturbed(frame)]
+        frame = frame[frame["source"] != REFERENCE_SOURCE]
+        return frame if arms else frame[~perturbed(frame)]
 
     @open_to(LEAD)
-    def n_perturbed(self) -> int:
-        """Return the number of traces of perturbed arms, which no number of production counts."""
-        return int(perturbed(self._unbound().trace_frame()).sum())
+    def perturbed_traces(self) -> pd.DataFrame:
+        """Return the traces of `trace_frame` that are of perturbed arms."""
+        frame: pd.DataFrame = self._unbound().trace_frame()
+        return frame[perturbed(frame)]
 
     @open_to(LEAD)
     def operation_frame(self) -> pd.DataFrame:

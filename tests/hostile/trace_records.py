@@ -46,7 +46,7 @@ for name in (
     for kind, value in NUMBERS.items():
         row = raw(record(f"{name}-{kind}"), name, value)
         add("import", f"num:{name}={kind}", lines(record(), row), rows=2)
-LISTED: dict[str, list[Any]] = {
+LISTS: dict[str, list[Any]] = {
     "expected_calls": [
         [{"name": name} for name in WRONG],
         [{"name": "a", "arguments": value} for value in WRONG],
@@ -59,7 +59,7 @@ LISTED: dict[str, list[Any]] = {
         [{"constraint": "c", "severity": "low"}] * 51,
     ],
 }
-for name, values in LISTED.items():
+for name, values in LISTS.items():
     rows = [record(f"{name}-list-{k}", **{name: value}) for k, value in enumerate(values)]
     add("import", f"{name}-list", lines(record(), *rows), rows=len(rows) + 1)
     deep = raw(record(f"{name}-deep"), name, '[{"name": "a", "arguments": ' + nested(900) + "}]")

@@ -44,7 +44,7 @@ def test_the_fields_are_kept(store: Store) -> None:
 def test_perturbed_arms_are_no_production(store: Store) -> None:
     control = make_trace(3, perturbation="none")
     store.ingest([TRACE, make_trace(2), control])
-    assert store.n_perturbed() == 1
+    assert len(store.perturbed_traces()) == 1
     kept = store.production_traces()
     assert list(kept["trace_id"]) == [make_trace(2).trace_id, control.trace_id]
     assert len(store.trace_frame()) == 3
@@ -52,7 +52,7 @@ def test_perturbed_arms_are_no_production(store: Store) -> None:
 
 def test_a_trace_of_before_is_completed_once(store: Store) -> None:
     stored_before(store)
-    assert store.n_perturbed() == 0
+    assert len(store.perturbed_traces()) == 0
     facts = store.trace_facts(TRACE.trace_id)
     assert facts is not None
     assert facts.metadata["confidence"] == 0.8
@@ -61,7 +61,7 @@ def test_a_trace_of_before_is_completed_once(store: Store) -> None:
     facts = store.trace_facts(TRACE.trace_id)
     assert facts is not None
     assert (facts.confidence, facts.expected_calls, facts.metadata) == (0.8, CALLS, {})
-    assert store.n_perturbed() == 1
+    assert len(store.perturbed_traces()) == 1
     again = store.ingest([TRACE])
     assert (again.completed, again.already_there) == ((), (TRACE.trace_id,))
 

@@ -167,6 +167,7 @@ class CalibrationData:
     `audit` : whether each agreed trace that a lead labelled again, blind, has another class; None
         without such an audit
     `exposed` : labels left out because they were not blind
+    `perturbed` : traces of perturbed arms, left out
     `later_traces` : traces imported after the draw
     `undated` : traces without a time, outside any window
     `grades` : shape (n_labelled,), 1 to 5, 0 if the judge gave none
@@ -198,6 +199,7 @@ class CalibrationData:
     unlabelled: int = 0
     audit: tuple[bool, ...] | None = None
     exposed: int = 0
+    perturbed: int = 0
     overlap_random: bool = False
     later_traces: int = 0
     undated: int = 0
