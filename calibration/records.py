@@ -268,7 +268,8 @@ class LabelDraft:
     """A label before it is stored, complete or not; the store derives the class.
 
     `client_token` is unique per label: storing it twice stores it once. `confidence` is from 1
-    (low) to 3 (high); `sub_goals` maps ids to done, not_done or unclear. Neither affects the class.
+    (low) to 3 (high); `sub_goals` maps ids to done, not_done or unclear. `violations` are None
+    where the reviewer was not asked for any. None of these affects the class.
     """
 
     trace_id: str
@@ -282,6 +283,7 @@ class LabelDraft:
     tags: tuple[str, ...] = ()
     sub_goals: dict[str, str] = field(default_factory=dict)
     seconds_active: float | None = None
+    violations: tuple[Violation, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,6 +305,7 @@ class Label:
     blind: bool
     simulated: bool
     created_at: datetime
+    violations: tuple[Violation, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,6 +64,7 @@ class LabelRow:
     sub_goals: object = None
     exposed: bool = False
     perturbation: str = ""
+    violations: object = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +131,8 @@ def label_rows(source: Source, *, required: Sequence[str] = ()) -> Iterator[Labe
     """Yield the rows of a table of human labels.
 
     Columns: trace_id, outcome; optional reviewer, adjudicated, weight, cluster, rationale,
-    evidence_step, evidence_quote, confidence (1 to 3), tags, sub_goals, exposed, perturbation.
-    `required` ones must not be empty.
+    evidence_step, evidence_quote, confidence (1 to 3), tags, sub_goals, exposed, perturbation,
+    violations. `required` ones must not be empty.
     """
     for line, row in _with_outcome(source, required):
         with located(place_of(source), line):
@@ -155,6 +156,7 @@ def _label(line: int, row: Row) -> LabelRow:
         sub_goals=row.get("sub_goals"),
         exposed=cell_flag(row, "exposed"),
         perturbation=_arm(row),
+        violations=row.get("violations"),
     )
 
 
@@ -209,7 +211,13 @@ def _repeats(label: LabelRow, other: LabelRow) -> bool:
     """Return whether a row without a reviewer is another one once more."""
     # Missing cells of a frame are NaN, which differs from itself.
     one, two = (
-        replace(row, line=0, tags=cell_text(row.tags), sub_goals=cell_text(row.sub_goals))
+        replace(
+            row,
+            line=0,
+            tags=cell_text(row.tags),
+            sub_goals=cell_text(row.sub_goals),
+            violations=cell_text(row.violations),
+        )
         for row in (label, other)
     )
     return not label.reviewer and one == two

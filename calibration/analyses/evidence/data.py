@@ -16,7 +16,7 @@ from calibration.agreement.ratings import parting_questions
 from calibration.errors import CalibrationError
 from calibration.judge_calibration.reviewer_error import first_phase
 from calibration.judge_calibration.samples import Design, LabelledSample
-from calibration.records import NO_VERDICT, Evidence, SetAside
+from calibration.records import NO_VERDICT, Evidence, SetAside, Violation
 from calibration.store import Batch
 from calibration.tables.vocabulary import Recoded, Vocabulary
 from calibration.taxonomy import Taxonomy
@@ -82,6 +82,7 @@ class ReviewerLabel:
     tags: tuple[str, ...] = ()
     reason: str | None = None
     blind: bool = True
+    violations: tuple[Violation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

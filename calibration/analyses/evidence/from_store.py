@@ -23,7 +23,7 @@ from calibration.analyses.evidence.data import (
 )
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import NO_VERDICT, SOURCE_JUDGE, TraceForReview
-from calibration.store import Batch, Store
+from calibration.store import Batch, Store, marked_violations
 from calibration.store.traces import perturbed
 from calibration.success_rate.runs import cost_penalties
 from calibration.text import arms_left_out
@@ -597,6 +597,7 @@ def labelled_trace(
                 tags=tuple(json.loads(row["tags"] or "[]")),
                 reason=row["reason"],
                 blind=not row["exposed"],
+                violations=marked_violations(row["violations"]) or (),
             )
             for row in labels.to_dict("records")
         ),
