@@ -162,7 +162,8 @@ class Trace:
 
     Missing is None and never zero, as for an unknown `cost_usd`. `task_key` joins the repeated
     trials of a task and is unique across sources. `confidence` is the agent's own, from 0 to 1;
-    `perturbation` is one of `PERTURBATIONS`, None where the file does not say.
+    `perturbation` is one of `PERTURBATIONS`. An empty list of `expected_calls` or `violations`
+    says that there are none.
     """
 
     trace_id: str
@@ -191,8 +192,8 @@ class Trace:
     perturbation: str | None = None
     confidence: float | None = None
     context_tokens: int | None = None
-    expected_calls: tuple[ExpectedCall, ...] = ()
-    violations: tuple[Violation, ...] = ()
+    expected_calls: tuple[ExpectedCall, ...] | None = None
+    violations: tuple[Violation, ...] | None = None
 
     def for_review(self) -> "TraceForReview":
         """Return what a reviewer may see of the trace; the agent is named to nobody."""
@@ -214,7 +215,7 @@ class Trace:
         once = {name: content.pop(name) for name in ONCE_METADATA}
         if self.source in SIMULATED_USERS:
             del once["expected_calls"]  # their success criteria name them
-        given = {name: value for name, value in once.items() if value not in (None, ())}
+        given = {name: value for name, value in once.items() if value is not None}
         content["metadata"] |= {name: _as_in_file(value) for name, value in given.items()}
         if self.started_at is not None:
             content["started_at"] = self.started_at.isoformat()

@@ -59,8 +59,8 @@ NOT_READ = "not read"
 
 LABEL_COLUMNS = (
     "trace_id", "reviewer", "outcome", "adjudicated", "weight", "cluster", "rationale",
-    "evidence_step", "evidence_quote", "confidence", "tags", "sub_goals", "exposed", "perturbation",
-    "violations",
+    "evidence_step", "evidence_quote", "confidence", "tags", "sub_goals", "violations",
+    "perturbation", "exposed",
 )  # fmt: skip
 
 VERDICT_COLUMNS = (

@@ -15,7 +15,8 @@ from calibration.store.queue import OPEN_TO
 from calibration.store.traces import parts_directory, read_part
 
 _FACTS = """
-SELECT t.* EXCLUDE (seq, content_hash, n_expected_calls, n_violations), w.ceiling_usd, w.unit,
+SELECT t.* EXCLUDE (seq, content_hash, n_expected_calls, n_violations, specialists),
+  w.ceiling_usd, w.unit,
   coalesce(used.calls, 0) AS tool_calls, coalesce(used.errors, 0) AS tool_errors,
   coalesce((
     SELECT list(i.batch_id ORDER BY b.created_at) FROM batch_item i JOIN batch b USING (batch_id)
@@ -104,8 +105,8 @@ class TraceFacts:
     perturbation: str | None = None
     confidence: float | None = None
     context_tokens: int | None = None
-    expected_calls: tuple[ExpectedCall, ...] = ()
-    violations: tuple[Violation, ...] = ()
+    expected_calls: tuple[ExpectedCall, ...] | None = None
+    violations: tuple[Violation, ...] | None = None
 
 
 class TraceRecordStore(StorePart):
@@ -122,10 +123,9 @@ class TraceRecordStore(StorePart):
         part = parts_directory(self._db.path) / row.pop("part")
         hidden = json.loads(read_part(part, [trace_id], "hidden")[trace_id])
         # A part of before has neither.
-        hidden["expected_calls"] = tuple(
-            ExpectedCall(**call) for call in hidden.get("expected_calls", ())
-        )
-        hidden["violations"] = tuple(Violation(**one) for one in hidden.get("violations", ()))
+        for name, kind in (("expected_calls", ExpectedCall), ("violations", Violation)):
+            if hidden.get(name) is not None:
+                hidden[name] = tuple(kind(**one) for one in hidden[name])
         return TraceFacts(**row | {"batches": tuple(row["batches"])}, **hidden)
 
     @open_to(LEAD)

@@ -6,7 +6,7 @@ import string
 import threading
 from bisect import bisect_right
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -60,7 +60,10 @@ ROW_GROUP = 64
 REVIEW_FIELDS = ("prompt", "inputs", "sub_goals", "steps", "response")
 HIDDEN_FIELDS = ("success_criteria", "metadata", "expected_calls", "violations")
 # Columns of the index that an import fills in where an older version stored the same trace.
-ADDED = ("perturbation", "confidence", "context_tokens", "n_expected_calls", "n_violations")
+ADDED = (
+    "perturbation", "confidence", "context_tokens", "n_expected_calls", "n_violations",
+    "specialists",
+)  # fmt: skip
 
 # Equal calls in a row that are a loop.
 LOOP = 3
@@ -232,24 +235,44 @@ class ToolUse:
     by_user: bool = False  # called by the simulated user, not the agent
 
 
-def tool_uses(trace: Trace) -> tuple[ToolUse, ...]:
-    """Count the calls of each tool in a trace, by name, the agent's before the user's.
+@dataclass(slots=True)
+class ToolCall:
+    """One call of a tool, with its outcome where a later step has it."""
+
+    tool: str
+    by_user: bool
+    error: bool
+    seconds: float | None
+
+
+def tool_calls(steps: Iterable[Step]) -> list[ToolCall]:
+    """Return the calls of tools in the order of the steps.
 
     A step with only a result answers the oldest unanswered call of its tool. Without one it
     counts as a call, as in traces that log results only.
     """
-    failed: defaultdict[tuple[str, bool], list[bool]] = defaultdict(list)
-    unanswered: defaultdict[tuple[str, bool], deque[int]] = defaultdict(deque)
-    for step in trace.steps:
+    calls: list[ToolCall] = []
+    unanswered: defaultdict[tuple[str, bool], deque[ToolCall]] = defaultdict(deque)
+    for step in steps:
         if step.tool is None:
             continue
         use = step.tool[:MAX_NAME], step.role == "user"
         if step.arguments is None and step.result is not None and unanswered[use]:
-            failed[use][unanswered[use].popleft()] |= step.error
+            call = unanswered[use].popleft()
+            call.error |= step.error
+            call.seconds = step.seconds if call.seconds is None else call.seconds
             continue
+        calls.append(ToolCall(*use, error=step.error, seconds=step.seconds))
         if step.result is None:
-            unanswered[use].append(len(failed[use]))
-        failed[use].append(step.error)
+            unanswered[use].append(calls[-1])
+    return calls
+
+
+def tool_uses(trace: Trace) -> tuple[ToolUse, ...]:
+    """Count the calls of each tool in a trace, by name, the agent's before the user's."""
+    failed: defaultdict[tuple[str, bool], list[bool]] = defaultdict(list)
+    for call in tool_calls(trace.steps):
+        failed[call.tool, call.by_user].append(call.error)
     return tuple(
         ToolUse(tool=tool, calls=len(calls), errors=sum(calls), by_user=by_user)
         for (tool, by_user), calls in sorted(failed.items())
@@ -329,14 +352,14 @@ class IndexRow:
     perturbation: str | None = None
     confidence: float | None = None
     context_tokens: int | None = None
-    n_expected_calls: int = 0
-    n_violations: int = 0
+    n_expected_calls: int | None = None
+    n_violations: int | None = None
     specialists: bool = False  # steps name one
 
     @property
     def adds(self) -> bool:
         """Whether the trace has fields that older versions did not read."""
-        return self.specialists or any(getattr(self, name) not in (None, 0) for name in ADDED)
+        return any(getattr(self, name) not in (None, False) for name in ADDED)
 
 
 def write_index(store: Path, traces: Sequence[Trace]) -> list[IndexRow]:
@@ -381,8 +404,8 @@ def _index_row(trace: Trace) -> IndexRow:
         perturbation=trace.perturbation,
         confidence=trace.confidence,
         context_tokens=trace.context_tokens,
-        n_expected_calls=len(trace.expected_calls),
-        n_violations=len(trace.violations),
+        n_expected_calls=None if trace.expected_calls is None else len(trace.expected_calls),
+        n_violations=None if trace.violations is None else len(trace.violations),
         specialists=any(step.agent for step in trace.steps),
     )
 
@@ -486,7 +509,7 @@ def _known(cursor: Cursor, index: Sequence[IndexRow]) -> tuple[dict[str, str], d
 def _older(cursor: Cursor, trace_ids: list[str]) -> set[str]:
     """Return which of these traces were stored before all of their fields were read."""
     found = cursor.execute(
-        "SELECT trace_id FROM trace WHERE n_expected_calls IS NULL "
+        "SELECT trace_id FROM trace WHERE specialists IS NULL "
         "AND list_contains(?::VARCHAR[], trace_id)",
         [trace_ids],
     ).fetchall()
@@ -547,7 +570,7 @@ def _insert_index(
     columns: dict[str, list[Any]] = {
         name.name: [getattr(row, name.name) for row in index]
         for name in fields(IndexRow)
-        if name.name not in ("tools", "specialists")
+        if name.name != "tools"
     }
     columns |= {
         "seq": [places.get(row.trace_id, base + k) for k, row in enumerate(index, 1)],
@@ -560,6 +583,7 @@ def _insert_index(
         "agent_version": pa.string(), "started_at": pa.timestamp("us"), "latency_s": pa.float64(),
         "cost_usd": pa.float64(), "total_tokens": pa.int64(), "perturbation": pa.string(),
         "confidence": pa.float64(), "context_tokens": pa.int64(),
+        "n_expected_calls": pa.int32(), "n_violations": pa.int32(),
     }  # fmt: skip
     table = pa.table({name: pa.array(v, type=types.get(name)) for name, v in columns.items()})
     insert_table(cursor, "trace", table)
@@ -670,7 +694,30 @@ def _looping(db: Database, cursor: Cursor) -> set[str]:
     return {t for part, ids in found for t in read_looping(cursor, directory / part, ids)}
 
 
+REPEATED = ["trace_id", "part", "actions", "n_errors", "call_latency_s", "violations"]
 NOTHING = pd.DataFrame(columns=["trace_id", "part", "escalated", "feedback"], dtype="object")
+
+
+def _repeated(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield what reliability needs of each trace of a part: its calls, and its violations."""
+    try:
+        # One row group at a time: a part may be large.
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            for batch in file.iter_batches(ROW_GROUP, columns=["trace_id", "review", "hidden"]):
+                for row in batch.to_pylist():
+                    steps = [Step(**step) for step in json.loads(row["review"])["steps"]]
+                    calls = [call for call in tool_calls(steps) if not call.by_user]
+                    taken = [call.seconds for call in calls if call.seconds is not None]
+                    yield {
+                        "trace_id": row["trace_id"],
+                        "part": path.name,
+                        "actions": [call.tool for call in calls] if steps else None,
+                        "n_errors": sum(call.error for call in calls) if steps else None,
+                        "call_latency_s": sum(taken) / len(taken) if taken else None,
+                        "violations": json.loads(row["hidden"]).get("violations"),
+                    }
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        raise _unreadable(path) from error
 
 
 def _feedback(cursor: Cursor, path: Path, part: str) -> pd.DataFrame:
@@ -912,6 +959,32 @@ class TraceStore(StorePart):
         loop = found["trace_id"].isin(looped).astype("float64")
         found["loop"] = loop.where(found["tool_calls"].notna())
         return found[["trace_id", "tool_calls", "tool_errors", "loop", "escalated", "feedback"]]
+
+    @open_to(LEAD)
+    def repeated_frame(self) -> pd.DataFrame:
+        """Return what reliability needs of every trace that is not of the reference set.
+
+        Columns: trace_id, task_key, trial, model, agent_version, simulated, perturbation,
+        confidence, cost_usd, latency_s, actions (tools that the agent called, in order; missing
+        without steps), n_errors (of these calls), call_latency_s (their mean), violations (of the
+        file, as a list of objects; missing: it has no list).
+        """
+        index = self._frame(
+            "SELECT trace_id, part, task_key, trial, model, agent_version, simulated, "
+            "perturbation, confidence, cost_usd, latency_s FROM trace WHERE source <> ? "
+            "ORDER BY seq",
+            [REFERENCE_SOURCE],
+        )
+        directory = parts_directory(self._db.path)
+        wanted = set(zip(index["trace_id"], index["part"], strict=True))
+        rows_of = (
+            row
+            for part in sorted(set(index["part"]))
+            for row in _repeated(directory / part)
+            if (row["trace_id"], row["part"]) in wanted
+        )
+        told = pd.DataFrame(rows_of, columns=REPEATED, dtype="object")
+        return index.merge(told, on=["trace_id", "part"], how="left").drop(columns="part")
 
     @open_to(REVIEWER)
     def store_id(self) -> str:

@@ -213,7 +213,7 @@ def preview(items: Iterable[Item]) -> Preview:
             set_aside += 1
     found = {name: sum(map(_has, traces, [name] * len(traces))) for name in OPTIONAL_FIELDS}
     # Few files have these: they are listed where they are.
-    rare = {name: sum(map(_has, traces, [name] * len(traces))) for name in RELIABILITY_FIELDS}
+    rare = {n: sum(getattr(t, n) is not None for t in traces) for n in RELIABILITY_FIELDS}
     counts = {**found, **{name: n for name, n in rare.items() if n}, "verdict": verdicts}
     return Preview(
         n_traces=len(traces),

@@ -43,8 +43,8 @@ class ReliabilityFields(TypedDict):
     perturbation: str | None
     confidence: float | None
     context_tokens: int | None
-    expected_calls: tuple[ExpectedCall, ...]
-    violations: tuple[Violation, ...]
+    expected_calls: tuple[ExpectedCall, ...] | None
+    violations: tuple[Violation, ...] | None
 
 
 def read_reliability(row: Mapping[str, object]) -> ReliabilityFields:
@@ -55,12 +55,14 @@ def read_reliability(row: Mapping[str, object]) -> ReliabilityFields:
         "confidence": number(row.get("confidence"), "confidence", maximum=1),
         "context_tokens": whole(row.get("context_tokens"), "context_tokens"),
         "expected_calls": _expected_calls(row.get("expected_calls")),
-        "violations": read_violations(row.get("violations")),
+        "violations": None if (found := row.get("violations")) is None else read_violations(found),
     }
 
 
-def _expected_calls(value: object) -> tuple[ExpectedCall, ...]:
+def _expected_calls(value: object) -> tuple[ExpectedCall, ...] | None:
     name = "expected_calls"
+    if value is None:
+        return None
     calls = []
     for index, item in enumerate(_listed(value, name, MAX_EXPECTED_CALLS), start=1):
         where = f"{name}[{index}]"
@@ -97,20 +99,22 @@ def read_violations(value: object, name: str = "violations") -> tuple[Violation,
     return tuple(found)
 
 
-def benchmark_calls(actions: object, arguments: str) -> tuple[ExpectedCall, ...]:
+def benchmark_calls(actions: object, arguments: str) -> tuple[ExpectedCall, ...] | None:
     """Return the calls that a benchmark expects of the agent; `arguments` is their field.
 
-    What the simulated user is to call, and what names no tool, is left out. Too many calls are
-    none: part of them would be another task.
+    What the simulated user is to call, and what names no tool, is left out. None where there are
+    too many: part of them would be another task.
     """
+    if not isinstance(actions, list):
+        return None
     calls = [
         ExpectedCall(name=name, arguments=plain_json(part(action, arguments)))
-        for action in (actions if isinstance(actions, list) else [])
+        for action in actions
         if part(action, "requestor") != "user"
         and isinstance(name := part(action, "name"), str)
         and name.strip()
     ]
-    return tuple(calls) if len(calls) <= MAX_EXPECTED_CALLS and _fits(calls) else ()
+    return tuple(calls) if len(calls) <= MAX_EXPECTED_CALLS and _fits(calls) else None
 
 
 def _listed(value: object, name: str, most: int) -> list[object]:

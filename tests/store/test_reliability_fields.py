@@ -25,7 +25,7 @@ def stored_before(store: Store) -> None:
     """Store the trace as the release before did: the fields in the metadata, no columns."""
     old = replace(make_trace(1), metadata=RECORDED, steps=(Step(step_id="s1", role="assistant"),))
     store.ingest([old])
-    query(store, "UPDATE trace SET n_expected_calls = NULL, n_violations = NULL")
+    query(store, "UPDATE trace SET specialists = NULL")
 
 
 def test_the_fields_are_kept(store: Store) -> None:
@@ -36,7 +36,7 @@ def test_the_fields_are_kept(store: Store) -> None:
     assert (facts.expected_calls, facts.violations) == (CALLS, VIOLATIONS)
     plain = store.trace_facts(make_trace(2).trace_id)
     assert plain is not None
-    assert (plain.perturbation, plain.confidence, plain.expected_calls) == (None, None, ())
+    assert (plain.perturbation, plain.confidence, plain.expected_calls) == (None, None, None)
     (shown,) = store.for_review([TRACE.trace_id])
     assert shown.steps[0].agent == "planner"
 
@@ -69,7 +69,7 @@ def test_a_trace_of_before_is_completed_once(store: Store) -> None:
 def test_a_trace_without_the_fields_is_already_there(store: Store) -> None:
     stored_before(store)
     store.ingest([make_trace(2)])
-    query(store, "UPDATE trace SET n_expected_calls = NULL")
+    query(store, "UPDATE trace SET specialists = NULL")
     done = store.ingest([make_trace(2)])
     assert (done.completed, done.already_there) == ((), (make_trace(2).trace_id,))
 

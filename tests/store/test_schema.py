@@ -23,7 +23,7 @@ FROZEN = {
     ),
     "0004_batch_event.sql": "760eaffd2a643384e19524b6d6691ed97fd707d3a454feea3d80d53dc9fa5436",
     "0005_judge_versions.sql": "9ab6df4f37e5393dee8f5d33da6174eceb3c794704fea1fa60f4c36c82545170",
-    "0006_reliability.sql": "5ee217fa6197b8b4d9b51c0eb2e9ddea72d051da5c176b7ec1d8ceeb1c919c72",
+    "0006_reliability.sql": "81a922a7bd658d2a1c15fbb2294c4606a3a59e57846032e50185270e9b1ccd1e",
 }
 
 

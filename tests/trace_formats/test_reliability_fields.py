@@ -125,8 +125,8 @@ def test_a_hash_of_before_is_the_hash_of_now(write: Write) -> None:
     """The fields were metadata once: a file that is imported again has no new content."""
     trace = read_one(write, ROW | RECORDED)
     before = replace(
-        trace, perturbation=None, confidence=None, context_tokens=None, expected_calls=(),
-        violations=(), metadata=RECORDED,
+        trace, perturbation=None, confidence=None, context_tokens=None, expected_calls=None,
+        violations=None, metadata=RECORDED,
     )  # fmt: skip
     assert trace.content_hash() == before.content_hash()
     assert trace.content_hash() != read_one(write, ROW).content_hash()
@@ -139,6 +139,12 @@ def test_a_hash_of_before_is_the_hash_of_now(write: Write) -> None:
     steps = [{"role": "assistant", "content": "a", "agent": "planner"}]
     digest = "05ca0933668743fdd4912bd6ba4cae95e564275baa22fc3d232b1d1e9c8e891c"
     assert read_one(write, ROW | {"steps": steps}).content_hash() == digest
+
+
+def test_an_empty_list_says_that_there_are_none(write: Write) -> None:
+    trace = read_one(write, ROW | {"expected_calls": [], "violations": []})
+    assert (trace.expected_calls, trace.violations) == ((), ())
+    assert trace.content_hash() != read_one(write, ROW).content_hash()
 
 
 def test_the_preview_lists_the_fields_where_a_file_has_them(write: Write) -> None:
@@ -154,5 +160,5 @@ def test_benchmarks_name_the_calls_that_they_expect(fixtures: Path) -> None:
         traces = [i.trace for i in read_traces(fixtures / name) if isinstance(i, Parsed)]
         assert any(trace.expected_calls for trace in traces), name
         for trace in traces:
-            bare = replace(trace, expected_calls=())
+            bare = replace(trace, expected_calls=None)
             assert bare.content_hash() == trace.content_hash()

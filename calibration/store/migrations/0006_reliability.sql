@@ -1,11 +1,12 @@
--- What reliability is computed from; missing: not known, or stored before it was read. Expected
--- calls and violations lie in the Parquet parts, with the metadata; their number is missing in
--- traces of before.
+-- What reliability is computed from; missing: not known. Expected calls and violations lie in the
+-- Parquet parts, with the metadata; here is their number.
 ALTER TABLE trace ADD COLUMN perturbation VARCHAR;
 ALTER TABLE trace ADD COLUMN confidence DOUBLE;
 ALTER TABLE trace ADD COLUMN context_tokens BIGINT;
 ALTER TABLE trace ADD COLUMN n_expected_calls INTEGER;
 ALTER TABLE trace ADD COLUMN n_violations INTEGER;
+-- Steps name the specialist that took them; missing: the trace was stored before all this was read.
+ALTER TABLE trace ADD COLUMN specialists BOOLEAN;
 
 -- Safety violations that the reviewer marked: a JSON list; missing: the batch did not ask.
 ALTER TABLE label_event ADD COLUMN violations JSON;
