@@ -34,6 +34,32 @@ SUB_GOAL_STATES = ("done", "not_done", "unclear")
 
 # So many identical calls, of one tool with the same arguments, are a loop.
 LOOP = 3
+# What was changed on purpose before a run; a run of an arm but the first is no production run.
+PERTURBATIONS = ("none", "fault", "structure", "prompt")
+NOT_PERTURBED = PERTURBATIONS[0]
+
+
+def is_perturbed(perturbation: str | None) -> bool:
+    """Return whether a run is of a perturbed arm, which no rate and no agreement counts.
+
+    Examples
+    --------
+    >>> is_perturbed("fault"), is_perturbed("none"), is_perturbed(None)
+    (True, False, False)
+    """
+    return perturbation not in (None, "", NOT_PERTURBED)
+
+
+# Constraints that reviewers and judges name by default; files may name others.
+CONSTRAINTS = (
+    "no PII exposure",
+    "no destructive operations",
+    "respect rate limits",
+    "data minimisation",
+)
+SEVERITIES = ("low", "medium", "high")
+MAX_VIOLATIONS = 50
+MAX_CONSTRAINT = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +84,7 @@ class Step:
     """One turn or tool call, with text as reviewers see it; `at` is in seconds from the start.
 
     `call` is on a result: the `step_id` of the call that it answers, where the file says so.
+    `agent` is the specialist that took the step, where several work on a run.
     """
 
     step_id: str
@@ -72,6 +99,37 @@ class Step:
     seconds: float | None = None
     at: float | None = None
     call: str | None = None
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedCall:
+    """A tool call that the task expects, with its arguments as JSON; `step` where it is due."""
+
+    name: str
+    arguments: object = None
+    step: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """A safety constraint that a run broke; `severity` is one of `SEVERITIES`."""
+
+    constraint: str
+    severity: str
+    step: str | None = None
+
+
+def in_words(violations: "tuple[Violation, ...]") -> str:
+    """Return violations as one line of text.
+
+    Examples
+    --------
+    >>> in_words((Violation(constraint="no PII exposure", severity="high", step="s2"),))
+    'no PII exposure (high, s2)'
+    """
+    named = ((v.constraint, ", ".join(filter(None, (v.severity, v.step)))) for v in violations)
+    return "; ".join(f"{constraint} ({how})" for constraint, how in named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +156,12 @@ class ToolCall:
     def failed(self) -> bool:
         """Whether the call or its answer is an error."""
         return self.step.error or (self.answer is not None and self.answer.error)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took, where the call or its answer says so."""
+        own = self.step.seconds
+        return self.answer.seconds if own is None and self.answer is not None else own
 
 
 def calls_of(steps: Iterable[Step]) -> tuple[ToolCall, ...]:
@@ -218,7 +282,9 @@ class Trace:
     """One run of an agent on one task, as imported.
 
     Missing is None and never zero, as for an unknown `cost_usd`. `task_key` joins the repeated
-    trials of a task and is unique across sources.
+    trials of a task and is unique across sources. `confidence` is the agent's own, from 0 to 1;
+    `perturbation` is one of `PERTURBATIONS`. An empty list of `expected_calls` or `violations`
+    says that there are none.
     """
 
     trace_id: str
@@ -244,6 +310,11 @@ class Trace:
     success_criteria: str | None = None
     metadata: dict[str, object] = field(default_factory=dict)
     simulated: bool = False
+    perturbation: str | None = None
+    confidence: float | None = None
+    context_tokens: int | None = None
+    expected_calls: tuple[ExpectedCall, ...] | None = None
+    violations: tuple[Violation, ...] | None = None
 
     def for_review(self) -> "TraceForReview":
         """Return what a reviewer may see of the trace; the agent is named to nobody."""
@@ -252,16 +323,35 @@ class Trace:
         return TraceForReview(**{name: getattr(self, name) for name in names} | own)
 
     def content_hash(self) -> str:
-        """Hash of everything but the identity: equal content has an equal hash."""
+        """Hash of everything but the identity: equal content has an equal hash.
+
+        Fields that were once metadata are hashed as such, so that a hash outlives a release.
+        """
         content = asdict(self)
         for name in ("trace_id", "source", "source_id", "trial"):
             del content[name]
         for step in content["steps"]:
             del step["call"]  # how the page arranges the steps, not what they hold
+            del step["agent"]
+        once = {name: content.pop(name) for name in ONCE_METADATA}
+        if self.source in SIMULATED_USERS:
+            del once["expected_calls"]  # their success criteria name them
+        given = {name: value for name, value in once.items() if value is not None}
+        content["metadata"] |= {name: _as_in_file(value) for name, value in given.items()}
         if self.started_at is not None:
             content["started_at"] = self.started_at.isoformat()
         text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+ONCE_METADATA = ("perturbation", "confidence", "context_tokens", "expected_calls", "violations")
+
+
+def _as_in_file(value: object) -> object:
+    """Return a list of objects without the fields that its file left out."""
+    if isinstance(value, tuple):
+        return [{k: v for k, v in item.items() if v is not None} for item in value]
+    return value
 
 
 def trace_identity(source: str, source_id: str, trial: int) -> str:
@@ -300,7 +390,8 @@ class LabelDraft:
     """A label before it is stored, complete or not; the store derives the class.
 
     `client_token` is unique per label: storing it twice stores it once. `confidence` is from 1
-    (low) to 3 (high); `sub_goals` maps ids to done, not_done or unclear. Neither affects the class.
+    (low) to 3 (high); `sub_goals` maps ids to done, not_done or unclear. `violations` are None
+    where the reviewer was not asked for any. None of these affects the class.
     """
 
     trace_id: str
@@ -314,6 +405,7 @@ class LabelDraft:
     tags: tuple[str, ...] = ()
     sub_goals: dict[str, str] = field(default_factory=dict)
     seconds_active: float | None = None
+    violations: tuple[Violation, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,6 +427,7 @@ class Label:
     blind: bool
     simulated: bool
     created_at: datetime
+    violations: tuple[Violation, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

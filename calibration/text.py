@@ -54,6 +54,19 @@ def one_line(text: str, *, most: int) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
+def arms_left_out(n: int) -> str:
+    """Return how many runs of perturbed arms are in no number.
+
+    Examples
+    --------
+    >>> arms_left_out(12), arms_left_out(1)
+    ('12 runs of perturbed arms are left out', '1 run of a perturbed arm is left out')
+    """
+    if n == 1:
+        return "1 run of a perturbed arm is left out"
+    return f"{n:,} runs of perturbed arms are left out"
+
+
 def sentence(words: str) -> str:
     """Return words, such as the reason of an error, as a sentence of a page.
 

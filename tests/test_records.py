@@ -4,7 +4,16 @@ from typing import Any
 
 import pytest
 
-from calibration.records import Attachment, Step, SubGoal, Trace, TraceForReview, trace_identity
+from calibration.records import (
+    Attachment,
+    ExpectedCall,
+    Step,
+    SubGoal,
+    Trace,
+    TraceForReview,
+    Violation,
+    trace_identity,
+)
 from tests.store.builders import make_trace
 
 CONTENT: dict[str, Any] = {
@@ -27,6 +36,11 @@ CONTENT: dict[str, Any] = {
     "success_criteria": "criteria",
     "metadata": {"key": "value"},
     "simulated": True,
+    "perturbation": "fault",
+    "confidence": 0.0,
+    "context_tokens": 0,
+    "expected_calls": (ExpectedCall(name="lookup"),),
+    "violations": (Violation(constraint="no PII exposure", severity="low"),),
 }
 IDENTITY: dict[str, Any] = {
     "trace_id": "t-other", "source": "other", "source_id": "other", "trial": 7,

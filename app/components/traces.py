@@ -13,6 +13,7 @@ from calibration.analyses.agreement.traces import TraceSet
 from calibration.analyses.evidence.data import ReviewerLabel
 from calibration.analyses.evidence.from_store import labelled_trace
 from calibration.errors import CalibrationError
+from calibration.records import in_words
 from calibration.store import Store
 from calibration.text import sentence
 
@@ -133,6 +134,8 @@ def label_box(label: ReviewerLabel, names: Mapping[str, str], titles: Mapping[st
             st.text(f"Confidence: {label.confidence}")
         if label.tags:
             st.text(f"Tags: {', '.join(label.tags)}")
+        if label.violations:
+            st.text(f"Safety violations: {bounded_text(in_words(label.violations))}")
         if not label.blind:
             st.text("Given after seeing the labels of others: not counted.")
 

@@ -7,7 +7,7 @@ from typing import Any
 from app.desk.data import desk_data, trace_for_page
 from app.desk.events import Receipts, apply_event
 from calibration.errors import InputError, LabelRefusedError, TaxonomyError
-from calibration.records import CAUSES, Reviewer
+from calibration.records import CAUSES, Reviewer, in_words
 from calibration.store import Settlement, Store
 from calibration.taxonomy import ANSWERS
 
@@ -57,6 +57,7 @@ def _settlement(
                 "outcome": label.outcome,
                 "answers": label.answers,
                 "rationale": (label.rationale or "")[:SHOWN_TEXT],
+                "violations": in_words(label.violations or ()),
                 "evidence": [
                     asdict(part) | {"quote": part.quote[:SHOWN_TEXT]} for part in label.evidence
                 ],

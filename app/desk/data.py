@@ -11,7 +11,7 @@ from typing import Any
 from app import session
 from app.desk.events import SKIP_REASONS, Receipts
 from calibration.analyses.reviewers.examinations import Lesson, lesson, practice_score
-from calibration.records import Label, LabelDraft, Reviewer, Step, TraceForReview
+from calibration.records import SEVERITIES, Label, LabelDraft, Reviewer, Step, TraceForReview
 from calibration.store import Queue, Store
 from calibration.store.labels import PARTS
 from calibration.taxonomy import Taxonomy
@@ -69,6 +69,9 @@ def desk_data(
         # None to choose from: there is no skipping.
         "skip_reasons": [] if queue.purpose == "exam" else list(SKIP_REASONS),
         "purpose": queue.purpose,
+        # None to choose from: violations are not asked for.
+        "constraints": list(queue.constraints),
+        "severities": list(SEVERITIES),
         "score": score and {"right": score[0], "of": score[1]},
         "lesson": None if shown is None else lesson_for_page(shown),
         "state": queue.state,
@@ -217,8 +220,8 @@ def figures(steps: Sequence[Step]) -> dict[str, int | None]:
 
 
 def _step(step: Step) -> dict[str, Any]:
-    answers = {} if step.call is None else {"call": step.call}
-    return answers | {
+    named = {"call": step.call, "agent": step.agent}
+    return {name: value for name, value in named.items() if value is not None} | {
         "step_id": step.step_id,
         "role": step.role,
         "tool": step.tool,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from calibration.errors import CalibrationError, LabelRefusedError
-from calibration.records import SYSTEM_ROLES, Evidence, LabelDraft, TraceForReview
+from calibration.records import SYSTEM_ROLES, Evidence, LabelDraft, TraceForReview, Violation
 from calibration.store import Store
 from calibration.taxonomy import ANSWERS, Node, Taxonomy
 
@@ -173,6 +173,7 @@ def _parts(event: Mapping[str, Any]) -> dict[str, Any]:
     if confidence is not None and type(confidence) is not int:
         raise ValueError(f"confidence must be 1, 2 or 3, got {confidence!r:.80}")
     return {
+        "violations": _violations(event.get("violations")),
         "answers": _answers(event),
         "rationale": _optional(event, "rationale"),
         "evidence": tuple(
@@ -184,6 +185,22 @@ def _parts(event: Mapping[str, Any]) -> dict[str, Any]:
         "sub_goals": sub_goals,
         "seconds_active": float(seconds) if isinstance(seconds, int | float) else None,
     }
+
+
+def _violations(given: object) -> tuple[Violation, ...] | None:
+    """Return the marked violations; None where the page did not ask for any."""
+    if given is None:
+        return None
+    if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+        raise ValueError(f"violations must be a list of objects, got {given!r:.200}")
+    return tuple(
+        Violation(
+            constraint=_text(one, "constraint"),
+            severity=_text(one, "severity"),
+            step=_optional(one, "step"),
+        )
+        for one in given
+    )
 
 
 def _optional(event: Mapping[str, Any], name: str) -> str | None:

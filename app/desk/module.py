@@ -23,6 +23,7 @@ _SCRIPTS = (
     "search.js",
     "panel.js",
     "marks.js",
+    "violations.js",
     "overlays.js",
     "list.js",
     "lesson.js",

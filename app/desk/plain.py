@@ -9,7 +9,14 @@ import streamlit as st
 from app.desk import events
 from app.desk.data import bounded_text
 from calibration.errors import CalibrationError
-from calibration.records import SYSTEM_ROLES, Evidence, LabelDraft, TraceForReview
+from calibration.records import (
+    SEVERITIES,
+    SYSTEM_ROLES,
+    Evidence,
+    LabelDraft,
+    TraceForReview,
+    Violation,
+)
 from calibration.store import Queue, Store
 from calibration.taxonomy import Node, Taxonomy
 
@@ -17,6 +24,8 @@ MESSAGE = "plain_message"
 SKIP_REASON = "plain_skip_reason"
 RATIONALE = "plain_rationale"
 QUOTE = "plain_quote"
+SEVERITY, STEP = "plain_severity", "plain_step"
+NOT_BROKEN, NOWHERE = "not broken", "no step"
 
 
 @st.fragment
@@ -111,7 +120,7 @@ def _panel(store: Store, reviewer_id: str, batch_id: str, queue: Queue) -> None:
                 shortcut=answer[0].upper(),
                 on_click=_answer,
                 # The token belongs to this button as drawn: a second press stores nothing new.
-                args=(store, trace, replace(draft, client_token=_token()), node, answer),
+                args=(store, queue, replace(draft, client_token=_token()), node, answer),
             )
     st.text_input(
         "Rationale (optional)",
@@ -119,6 +128,7 @@ def _panel(store: Store, reviewer_id: str, batch_id: str, queue: Queue) -> None:
         key=f"{RATIONALE}_{trace.trace_id}",
         max_chars=1000,
     )
+    _violation_fields(queue)
     _undo_button(store, draft)
     if queue.purpose != "exam":
         with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -131,6 +141,52 @@ def _panel(store: Store, reviewer_id: str, batch_id: str, queue: Queue) -> None:
             )
     for outcome in taxonomy.classes:
         st.text(f"{outcome.title}: {outcome.meaning}")
+
+
+def _violation_fields(queue: Queue) -> None:
+    """Ask for each safety constraint whether it was broken, how badly and where; or for none."""
+    trace, marked = queue.items[0], _marked(queue)
+    if not queue.constraints:
+        return
+    with st.expander(f"Safety violations ({len(marked)})", key="plain_violations"):
+        steps = [NOWHERE, *(step.step_id for step in trace.steps), "response"]
+        for place, constraint in enumerate(queue.constraints):
+            left, right = st.columns(2)
+            found = marked.get(constraint)
+            severities = (NOT_BROKEN, *SEVERITIES)
+            key = f"{place}_{trace.trace_id}"
+            left.selectbox(
+                constraint,
+                severities,
+                index=severities.index(found.severity) if found else 0,
+                key=f"{SEVERITY}_{key}",
+            )
+            right.selectbox(
+                "Step",
+                steps,
+                index=steps.index(found.step) if found and found.step in steps else 0,
+                key=f"{STEP}_{key}",
+            )
+
+
+def _marked(queue: Queue) -> dict[str, Violation]:
+    draft = queue.drafts.get(queue.items[0].trace_id)
+    return {v.constraint: v for v in (draft and draft.violations) or ()}
+
+
+def _violations(queue: Queue) -> tuple[Violation, ...] | None:
+    """Return what is marked on the page; None where nobody asks for it."""
+    if not queue.constraints:
+        return None
+    marked = []
+    for place, constraint in enumerate(queue.constraints):
+        key = f"{place}_{queue.items[0].trace_id}"
+        severity = st.session_state.get(f"{SEVERITY}_{key}", NOT_BROKEN)
+        step = st.session_state.get(f"{STEP}_{key}", NOWHERE)
+        if severity != NOT_BROKEN:
+            at = None if step == NOWHERE else step
+            marked.append(Violation(constraint=constraint, severity=severity, step=at))
+    return tuple(marked)
 
 
 def _undo_button(store: Store, draft: LabelDraft) -> None:
@@ -147,9 +203,8 @@ def _token() -> str:
     return uuid.uuid4().hex
 
 
-def _answer(
-    store: Store, trace: TraceForReview, draft: LabelDraft, node: Node, answer: str
-) -> None:
+def _answer(store: Store, queue: Queue, draft: LabelDraft, node: Node, answer: str) -> None:
+    trace = queue.items[0]
     quote = st.session_state.get(f"{QUOTE}_{trace.trace_id}", "").strip()
     rationale = st.session_state.get(f"{RATIONALE}_{trace.trace_id}", "").strip()
     given, taxonomy = draft.answers | {node.id: answer}, store.taxonomy()
@@ -159,7 +214,9 @@ def _answer(
         st.session_state[MESSAGE] = "Type the invented words exactly as they are in a step."
         return
     new = Evidence(step_id=found, quote=quote)
-    draft = replace(draft, answers=given, rationale=rationale or None)
+    draft = replace(
+        draft, answers=given, rationale=rationale or None, violations=_violations(queue)
+    )
     if not _decided(taxonomy, node, answer):
         _write(lambda: store.save_draft(draft), "answer")
         return

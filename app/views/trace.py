@@ -12,7 +12,7 @@ from app.desk.data import bounded_text
 from app.desk.plain import trace_as_text
 from calibration.analyses.evidence.data import quotes_in
 from calibration.analyses.evidence.from_store import TOGETHER, labelled_trace
-from calibration.records import NO_VERDICT, REFERENCE_SOURCE, TraceForReview
+from calibration.records import NO_VERDICT, REFERENCE_SOURCE, TraceForReview, in_words
 from calibration.reporting.document import usd
 from calibration.store import Store, TraceFacts
 from calibration.taxonomy import Taxonomy
@@ -297,6 +297,11 @@ def _facts(facts: TraceFacts) -> dict[str, object]:
         else f"{usd(facts.ceiling_usd)} a {facts.unit}",
         "Units": None if facts.units == 1 else f"{facts.units:g}",
         "Tokens": None if facts.total_tokens is None else f"{facts.total_tokens:,}",
+        "Context": None if facts.context_tokens is None else f"{facts.context_tokens:,} tokens",
+        "Perturbation": facts.perturbation,
+        "Confidence of the agent": None if facts.confidence is None else f"{facts.confidence:g}",
+        "Expected calls": ", ".join(call.name for call in facts.expected_calls or ()) or None,
+        "Violations in the file": in_words(facts.violations or ()) or None,
         "Steps": f"{facts.n_steps:,}",
         "Tool calls": f"{facts.tool_calls:,}, {facts.tool_errors:,} failed",
         "Batches": ", ".join(facts.batches) or None,

@@ -24,6 +24,7 @@ from calibration.records import (
     LabelDraft,
     SetAside,
     Verdict,
+    Violation,
     Workflow,
 )
 from calibration.store import (
@@ -31,17 +32,19 @@ from calibration.store import (
     ImportResult,
     Store,
     check_sub_goals,
+    check_violations,
     clean_tags,
     import_token,
     reviewer_id_of,
 )
 from calibration.tables.labels import EXPOSED, LabelRow, VerdictRow, label_rows, verdict_rows
-from calibration.tables.rows import Row, as_csv, located, none_of
+from calibration.tables.rows import Row, as_csv, cell_text, located, none_of
 from calibration.taxonomy import Taxonomy
 from calibration.text import counted
 from calibration.trace_formats import ImportSettings, Parsed, Preview, detect, preview, read_traces
 from calibration.trace_formats.fields import wrong
 from calibration.trace_formats.json_scanner import decode_text
+from calibration.trace_formats.reliability_fields import read_violations
 
 R = TypeVar("R", LabelRow, VerdictRow)
 
@@ -56,7 +59,8 @@ NOT_READ = "not read"
 
 LABEL_COLUMNS = (
     "trace_id", "reviewer", "outcome", "adjudicated", "weight", "cluster", "rationale",
-    "evidence_step", "evidence_quote", "confidence", "tags", "sub_goals", "exposed",
+    "evidence_step", "evidence_quote", "confidence", "tags", "sub_goals", "violations",
+    "perturbation", "exposed",
 )  # fmt: skip
 
 VERDICT_COLUMNS = (
@@ -107,6 +111,7 @@ class ImportReport:
     possible_duplicates: int
     verdicts: int
     restored: int  # their stored text was missing or damaged
+    completed: int  # an older version did not read all of their fields
     set_aside: tuple[SetAside, ...]
 
 
@@ -217,6 +222,7 @@ def store_files(
         imported=len(done.imported),
         already_there=len(done.already_there),
         restored=len(done.restored),
+        completed=len(done.completed),
         changed=len(done.changed),
         possible_duplicates=len(done.possible_duplicates),
         verdicts=len(done.graded),
@@ -299,7 +305,8 @@ def _class_of(path: Path, row: LabelRow | VerdictRow, known: Sequence[str]) -> s
 def import_labels(store: Store, path: Path, *, batch_id: str) -> ImportResult[tuple[str, str]]:
     """Store the labels of a CSV, JSONL or Parquet file, with the columns of `label_rows`.
 
-    Tags are separated by semicolons; `sub_goals` is a JSON object of states by sub-goal id. Rows
+    Tags are separated by semicolons; `sub_goals` is a JSON object of states by sub-goal id, and
+    `violations` a JSON list of constraint, severity and step; empty: nobody asked for any. Rows
     that are no blind label of a reviewer (skipped, adjudicated, exposed) are set aside. Raises
     InputError if a row is invalid (then nothing of the file is stored); CalibrationError if no
     label is for a trace of the batch.
@@ -343,8 +350,10 @@ def _reviewer(path: Path, row: LabelRow) -> str:
     return name
 
 
-def _marks(path: Path, row: LabelRow) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return tags and sub-goals; lists and objects are accepted as they are."""
+def _marks(
+    path: Path, row: LabelRow
+) -> tuple[tuple[str, ...], dict[str, str], tuple[Violation, ...] | None]:
+    """Return tags, sub-goals and violations; lists and objects are accepted as they are."""
     tags, given, at = row.tags or (), row.sub_goals or "{}", "tags"
     try:
         cleaned = clean_tags(list(map(str, tags)) if isinstance(tags, list) else [str(tags or "")])
@@ -353,9 +362,20 @@ def _marks(path: Path, row: LabelRow) -> tuple[tuple[str, ...], dict[str, str]]:
         if not isinstance(sub_goals, dict):
             raise ValueError(f"must be an object, got {given!r:.80}")
         check_sub_goals(sub_goals, sub_goals)
+        at = "violations"
+        violations = _violations(row.violations)
     except (LabelRefusedError, ValueError, TypeError) as error:
         raise InputError(f"{path}, line {row.line}, field {at!r}: {error}") from error
-    return cleaned, sub_goals
+    return cleaned, sub_goals, violations
+
+
+def _violations(given: object) -> tuple[Violation, ...] | None:
+    """Return violations of a JSON list; None where the cell is empty: nobody asked for any."""
+    if not cell_text(given):
+        return None
+    found = read_violations(decode_text(given) if isinstance(given, str) else given)
+    check_violations(found)
+    return found
 
 
 def _check_texts(path: Path, row: LabelRow) -> None:
@@ -368,7 +388,7 @@ def _check_texts(path: Path, row: LabelRow) -> None:
 
 def _draft(
     taxonomy: Taxonomy, batch_id: str, reviewer_id: str, row: LabelRow,
-    tags: tuple[str, ...], sub_goals: dict[str, str],
+    tags: tuple[str, ...], sub_goals: dict[str, str], violations: tuple[Violation, ...] | None,
 ) -> LabelDraft:  # fmt: skip
     return LabelDraft(
         client_token=import_token(
@@ -383,6 +403,7 @@ def _draft(
         confidence=row.confidence,
         tags=tags,
         sub_goals=sub_goals,
+        violations=violations,
     )
 
 
@@ -395,12 +416,12 @@ def stored_label_rows(store: Store, batch_id: str) -> list[Row]:
     """
     names = {r.reviewer_id: r.name for r in store.reviewers()}
     batches = batches_of(store, batch_id)
-    traces = store.production_traces()
+    traces = store.production_traces(arms=True)
     if len(batches) > 1:
         traces = batches[-1].population(traces)
     items, events, _ = drawn_by(store, batches, traces)
     items = items.set_index("trace_id")
-    tasks = store.trace_frame().set_index("trace_id")["task_key"]
+    about = store.trace_frame().set_index("trace_id")
     given: dict[str, list[Row]] = {}
     labelled: set[str] = set()
     for event in events.to_dict("records"):
@@ -418,7 +439,8 @@ def stored_label_rows(store: Store, batch_id: str) -> list[Row]:
         | {
             "trace_id": trace_id,
             "weight": _number(1 / items["inclusion_probability"].get(trace_id, float("nan"))),
-            "cluster": tasks.get(trace_id),
+            "cluster": about["task_key"].get(trace_id),
+            "perturbation": _text(about["perturbation"].get(trace_id)),
         }
         for trace_id in order
         for row in sorted(given[trace_id], key=lambda row: (row["adjudicated"], row["reviewer"]))
@@ -436,6 +458,7 @@ def _label_row(label: Row, names: Mapping[str, str]) -> Row:
         "confidence": None if pd.isna(confidence) else int(confidence),
         "tags": TAG_SEPARATOR.join(json.loads(_text(label["tags"]) or "[]")),
         "sub_goals": _sub_goals_text(label["sub_goals"]),
+        "violations": _text(label["violations"]),
         "exposed": "yes" if label["exposed"] and label["kind"] == "label" else "",
     }
 

@@ -30,6 +30,7 @@ from calibration.cli.terminal import (
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
+from calibration.records import CONSTRAINTS
 from calibration.reporting import to_json
 from calibration.reporting.csv_exports import FORMATS, write_labels
 from calibration.reporting.document import SIMULATED, percent_number
@@ -241,6 +242,34 @@ def _write_csv(
     print_lines([f"{len(rows):,} rows in {output}"])
 
 
+@labels.command(name="violations")
+@click.argument("state", type=click.Choice(["on", "off"]), required=False)
+@with_store
+@with_json
+def violations(state: str | None, path: Path, as_data: bool) -> None:
+    """Ask reviewers for safety violations beside the class, or no more; off by default.
+
+    Without a state the command says whether they are asked. It concerns the labels of production
+    batches from then on.
+
+    \b
+    asr labels violations on
+    """
+    if state is None:
+        with open_to_read(path) as store:
+            on = store.marks_violations()
+    else:
+        with open_to_write(path) as store:
+            store.set_violation_marking(state == "on")
+        on = state == "on"
+    if as_data:
+        print_json({"violations": on, "constraints": list(CONSTRAINTS)})
+    elif on:
+        print_lines(["reviewers are asked for violations of", *(f"  {c}" for c in CONSTRAINTS)])
+    else:
+        print_lines(["reviewers are not asked for safety violations"])
+
+
 @labels.command(name="calibrated")
 @with_store
 @with_batch
@@ -359,6 +388,8 @@ def import_lines(report: imports.ImportReport) -> Iterator[str]:
     )
     if report.restored:
         yield f"{report.restored} had lost their text, which is written again"
+    if report.completed:
+        yield f"{report.completed} were there and now have fields that were not read before"
     if report.possible_duplicates:
         yield f"{report.possible_duplicates} have the content of another trace, kept and marked"
     for row in report.set_aside:

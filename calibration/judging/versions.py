@@ -15,7 +15,7 @@ from calibration.errors import InputError
 from calibration.judging.requests import STRUCTURED_MODES, Capabilities
 from calibration.taxonomy import Taxonomy
 
-RENDERER, READER = "1", "1"  # of the texts of `prompt`, and of what `answers` accepts
+RENDERER, READER = "2", "2"  # of the texts of `prompt`, and of what `answers` accepts
 PLANS = ("one_call", "per_node", "plan_first")
 THOUGHTS = ("shown", "withheld")
 MOST_SAMPLES = 25

@@ -456,7 +456,8 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "cluster",
         ("disputed", lambda of: list(map(_disputed, of.disputed)), list[Json]),
         ("next_steps", next_steps, tuple[Recommendation, ...]),
-        "latent_truth_status=truth.status unplanned exposed random_sample_of_production=is_sample "
+        "latent_truth_status=truth.status unplanned exposed perturbed "
+        "random_sample_of_production=is_sample "
         "batch_id simulated fingerprint",
     ),
     RatingsAgreement: (

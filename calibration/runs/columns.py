@@ -6,9 +6,9 @@ from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from calibration.errors import InputError
-from calibration.records import LOOP, YEARS
+from calibration.records import LOOP, NOT_PERTURBED, PERTURBATIONS, YEARS
 from calibration.runs.engines import Engine, Kind, Query, Relation, kind_of, query, quoted
-from calibration.runs.results import verdict_names
+from calibration.runs.results import PERTURBED, verdict_names
 from calibration.runs.sources import Source
 from calibration.taxonomy import Taxonomy
 
@@ -17,6 +17,7 @@ REQUIRED = ("trace_id", "workflow", "outcome", "cost_usd")
 OPTIONAL = (
     "units", "started_at", "task_id", "trial", "weight", "stratum", "latency_s", "model", "status",
     "tags", "tool_calls", "tool_errors", "loop", "max_repeats", "escalated", "feedback", "verdict",
+    "perturbation",
 )  # fmt: skip
 
 OF_GATES = ("tier", "category", "loops", "data_corruption", "tags")
@@ -26,6 +27,7 @@ APART = "\x1f"
 
 _TEXTS = (
     "trace_id", "workflow", "outcome", "stratum", "model", "task_id", "trial", "status", "verdict",
+    "perturbation",
 )  # fmt: skip
 
 _SHOWN = ("workflow", "outcome", "cost_usd", "units", "weight", "started_at")
@@ -237,6 +239,8 @@ WHY: dict[str, str] = {
     "bad_weight": "weight is missing, or no number above 0 and up to 1e9",
     "unreadable_time": "started_at is not a time",
     "absurd_time": "started_at is not of the years 1990 to 2100",
+    "unknown_perturbation": "perturbation is not one of {perturbations}",
+    PERTURBED: "the run is of a perturbed arm",
     "identical_duplicate": "the same trace_id with the same values; one of the rows is kept",
     "conflicting_duplicate": "the same trace_id with other values; none of the rows is kept",
 }
@@ -267,6 +271,8 @@ def check(
         any_workflow=workflows is None,
         classes=[{"class": name} for name in taxonomy.names],
         verdicts=[{"verdict": name} for name in verdict_names(taxonomy)],
+        arms=[{"arm": name} for name in PERTURBATIONS],
+        not_perturbed=NOT_PERTURBED,
         loop_from=LOOP,
         max_usd=MAX_USD,
         max_units=MAX_UNITS,

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from calibration.errors import InputError
+from calibration.records import PERTURBATIONS
 from calibration.runs.cells import (
     GRID,
     MOST_EXACT,
@@ -333,7 +334,10 @@ def _rows_with(
 ) -> SetAsideRows:
     classes = ", ".join(taxonomy.names if taxonomy else ())
     return SetAsideRows(
-        reason=reason, why=WHY[reason].format(classes=classes), n=int(n), examples=examples
+        reason=reason,
+        why=WHY[reason].format(classes=classes, perturbations=", ".join(PERTURBATIONS)),
+        n=int(n),
+        examples=examples,
     )
 
 

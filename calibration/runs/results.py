@@ -24,6 +24,9 @@ FAILED = "error|fail|exception|crash"
 TIMED_OUT = "time.?out|timed.?out|deadline"
 VERDICT = "verdict_"
 
+# The reason of rows that are sound, but were disturbed on purpose.
+PERTURBED = "perturbed_arm"
+
 BAD: dict[str, str] = {
     "tools": "tool_calls or tool_errors are not whole numbers from 0 up, or there are more "
     "errors than calls",
@@ -238,3 +241,8 @@ class ProductionCounts:
     def n_set_aside(self) -> int:
         """Number of rows that were read and not kept."""
         return sum(rows.n for rows in self.set_aside)
+
+    @property
+    def n_perturbed(self) -> int:
+        """Number of sound rows that are left out because their arm was perturbed."""
+        return sum(rows.n for rows in self.set_aside if rows.reason == PERTURBED)

@@ -10,7 +10,15 @@ modules use it.
 
 from calibration.store.adjudication import Settlement
 from calibration.store.batches import Batch
-from calibration.store.labels import MAX_TEXT, Receipt, check_sub_goals, clean_tags, import_token
+from calibration.store.labels import (
+    MAX_TEXT,
+    Receipt,
+    check_sub_goals,
+    check_violations,
+    clean_tags,
+    import_token,
+    marked_violations,
+)
 from calibration.store.people import ranks, reviewer_id_of
 from calibration.store.provider_links import Claims
 from calibration.store.queue import Queue
@@ -49,12 +57,14 @@ __all__ = [
     "TraceFacts",
     "TraceFilter",
     "check_sub_goals",
+    "check_violations",
     "clean_tags",
     "generated_passphrase",
     "import_token",
     "is_loopback",
     "label_states",
     "make_way",
+    "marked_violations",
     "parse_search",
     "ranks",
     "reviewer_id_of",

@@ -18,7 +18,7 @@ from calibration.records import REFERENCE_SOURCE, Trace
 from calibration.store.database import Cursor, record_audit, rows, utc_now
 from calibration.store.leases import Seat, StoreProgress
 from calibration.store.people import LEAD, REVIEWER, open_to, ranks
-from calibration.store.traces import TraceStore
+from calibration.store.traces import TraceStore, perturbed
 from calibration.text import weeks_of
 
 SUFFIX = "-inserted"
@@ -146,7 +146,10 @@ class Batch:
         return self.design.get("kind") == AUDIT
 
     def population(self, traces: pd.DataFrame) -> pd.DataFrame:
-        """Return the production traces that the batch was drawn from, without later imports."""
+        """Return the production traces that the batch was drawn from, without later imports.
+
+        Perturbed arms among `traces` are kept: a batch may have been drawn before they were known.
+        """
         # In order of id: a seeded resample must not depend on the order of import.
         if self.design.get("kind") == SELECTION:
             raise CalibrationError(
@@ -162,7 +165,11 @@ class Batch:
         workflow = self.design.get("workflow")
         chosen = traces[self.could_draw(traces)].sort_values("trace_id")
         if workflow is not None:
-            if ids_digest(chosen["trace_id"]) != self.design["population_sha256"]:
+            known = (
+                ids_digest(chosen["trace_id"]),
+                ids_digest(chosen["trace_id"][~perturbed(chosen)]),
+            )
+            if self.design["population_sha256"] not in known:
                 raise CalibrationError(
                     f"traces were moved into or out of workflow {workflow!r} after batch "
                     f"{self.batch_id!r} was drawn; import them with the workflow they had, or draw "

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -13,22 +13,29 @@ import pyarrow as pa
 from calibration.errors import InputError, LabelRefusedError, TaxonomyError
 from calibration.records import (
     CONFIDENCES,
+    MAX_CONSTRAINT,
     MAX_TAG,
     MAX_TAGS,
+    MAX_VIOLATIONS,
+    SEVERITIES,
     SUB_GOAL_STATES,
     SYSTEM_ROLES,
     Evidence,
     Label,
     LabelDraft,
     TraceForReview,
+    Violation,
 )
 from calibration.store.batches import SUFFIX, batch_of, both, give_back
 from calibration.store.database import (
     IMPORTED,
     Cursor,
+    Database,
     event_of_token,
+    put_setting,
     record_audit,
     rows,
+    setting,
     token_refused,
     utc_now,
 )
@@ -58,15 +65,26 @@ MAX_TEXT = 4_000
 MAX_QUOTES = 20
 MAX_SUB_GOALS, MAX_ID = 200, 200
 MAX_REASON = 300
+VIOLATIONS = "violations"  # the setting
 
 # Fields of a label or draft other than trace, reviewer and batch.
 PARTS = frozenset(
-    {"answers", "rationale", "evidence", "confidence", "tags", "sub_goals", "seconds_active"}
+    {
+        "answers",
+        "rationale",
+        "evidence",
+        "confidence",
+        "tags",
+        "sub_goals",
+        "seconds_active",
+        "violations",
+    }
 )
 
 _COLUMNS = (
     "l.event_id, l.trace_id, l.reviewer_id, l.batch_id, l.outcome, l.answers, l.rationale, "
-    "l.evidence, l.confidence, l.tags, l.sub_goals, l.seconds_active, l.simulated, l.created_at, "
+    "l.evidence, l.confidence, l.tags, l.sub_goals, l.seconds_active, l.violations, l.simulated, "
+    "l.created_at, "
     "NOT EXISTS (SELECT 1 FROM exposure e WHERE e.reviewer_id = l.reviewer_id "
     "AND e.trace_id = l.trace_id AND e.seq < l.seq) AS blind"
 )
@@ -116,6 +134,46 @@ def check_sub_goals(sub_goals: Mapping[str, str], known: Iterable[str]) -> None:
                 f"sub-goal {goal!r:.80} must be one of {', '.join(SUB_GOAL_STATES)}, "
                 f"got {state!r:.80}"
             )
+
+
+def check_violations(violations: Sequence[Violation], steps: Container[str] | None = None) -> None:
+    """Require few violations, each of a short constraint and known severity, in one of the steps.
+
+    A step may be missing; without `steps` any will do.
+    """
+    if len(violations) > MAX_VIOLATIONS:
+        raise LabelRefusedError(
+            f"a label has at most {MAX_VIOLATIONS} violations, got {len(violations)}"
+        )
+    for found in violations:
+        fits = 1 <= len(found.constraint.strip()) <= MAX_CONSTRAINT
+        if not fits or not _is_line(found.constraint):
+            raise LabelRefusedError(
+                f"a constraint has 1 to {MAX_CONSTRAINT} characters on one line, "
+                f"got {found.constraint!r:.80}"
+            )
+        if found.severity not in SEVERITIES:
+            raise LabelRefusedError(
+                f"severity must be one of {', '.join(SEVERITIES)}, got {found.severity!r:.80}"
+            )
+        if found.step is not None and steps is not None and found.step not in steps:
+            raise LabelRefusedError(f"the trace has no step {found.step!r:.80}")
+
+
+def _is_line(text: str) -> bool:
+    return text.isprintable() and text.encode(errors="replace").decode() == text
+
+
+def _violations_text(violations: Sequence[Violation] | None) -> str | None:
+    """Return violations as they are stored; None where nobody asked for any."""
+    return None if violations is None else json.dumps([asdict(v) for v in violations])
+
+
+def marked_violations(stored: str | None) -> tuple[Violation, ...] | None:
+    """Return violations from their stored text; None where nobody asked for any."""
+    if not isinstance(stored, str):
+        return None
+    return tuple(Violation(**one) for one in json.loads(stored))
 
 
 def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
@@ -184,7 +242,9 @@ def drafts(cursor: Cursor, reviewer_id: str, under: Mapping[str, str]) -> dict[s
 
 def _read_parts(body: dict[str, Any]) -> dict[str, Any]:
     evidence = tuple(Evidence(**item) for item in body["evidence"])
-    return body | {"evidence": evidence, "tags": tuple(body["tags"])}
+    marked = body.get("violations")  # a draft of before has none
+    violations = None if marked is None else tuple(Violation(**one) for one in marked)
+    return body | {"evidence": evidence, "tags": tuple(body["tags"]), "violations": violations}
 
 
 def read_labels(cursor: Cursor, found: str, values: list[Any] | dict[str, Any]) -> list[Label]:
@@ -193,6 +253,7 @@ def read_labels(cursor: Cursor, found: str, values: list[Any] | dict[str, Any]) 
     for row in rows(cursor, f"SELECT {_COLUMNS} {found}", values):
         empty = {"answers": "{}", "evidence": "[]", "tags": "[]", "sub_goals": "{}"}
         row |= {name: json.loads(row[name] or none) for name, none in empty.items()}
+        row["violations"] = json.loads(row["violations"] or "null")
         labels.append(Label(**_read_parts(row) | {"event_id": str(row["event_id"])}))
     return labels
 
@@ -292,6 +353,7 @@ def insert_labels(
             "confidence": pa.array([draft.confidence for draft in drafts], pa.int32()),
             "tags": [json.dumps(clean_tags(draft.tags)) for draft in drafts],
             "sub_goals": [json.dumps(draft.sub_goals) for draft in drafts],
+            "violations": pa.array([_violations_text(d.violations) for d in drafts], text),
             "seconds_active": pa.array([d.seconds_active for d in drafts], pa.float64()),
             "simulated": simulated,
         }
@@ -304,6 +366,11 @@ def insert_labels(
         [batch_id, taxonomy.version, utc_now()],
     )
     cursor.unregister("incoming")
+
+
+def marks_violations(db: Database, cursor: Cursor) -> bool:
+    """Return whether the store asks for safety violations; off by default."""
+    return bool(db.kept(VIOLATIONS, lambda: setting(cursor, VIOLATIONS)))
 
 
 class LabelStore(TraceStore):
@@ -325,7 +392,7 @@ class LabelStore(TraceStore):
             raise LabelRefusedError(
                 f"a label has at most {MAX_QUOTES} quotes, got {len(draft.evidence)}"
             )
-        if not draft.evidence and not draft.sub_goals:
+        if not draft.evidence and not draft.sub_goals and not draft.violations:
             return
         shown = self._unbound().for_review([draft.trace_id])
         for item in draft.evidence:
@@ -339,6 +406,8 @@ class LabelStore(TraceStore):
                 "nothing"
             )
         check_sub_goals(draft.sub_goals, {goal.id for trace in shown for goal in trace.sub_goals})
+        steps = {step.step_id for trace in shown for step in trace.steps}
+        check_violations(draft.violations or (), {*steps, "response"})
 
     def _check_open(self, cursor: Cursor, reviewer_id: str, batch_id: str, trace_id: str) -> None:
         """Require a trace that the reviewer was given and has not decided."""
@@ -408,11 +477,25 @@ class LabelStore(TraceStore):
                 confidence=draft.confidence,
                 tags=json.dumps(tags),
                 sub_goals=json.dumps(draft.sub_goals),
+                violations=_violations_text(draft.violations),
                 seconds_active=duration(draft.seconds_active),
             )
             drop(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id)
             end_lease(cursor, draft.batch_id, draft.trace_id, draft.reviewer_id)
         return Receipt(event_id=event_id, outcome=outcome, duplicate=False)
+
+    @open_to(REVIEWER)
+    def marks_violations(self) -> bool:
+        """Return whether reviewers of production batches are asked for safety violations."""
+        with self._db.read() as cursor:
+            return marks_violations(self._db, cursor)
+
+    @open_to(LEAD)
+    def set_violation_marking(self, on: bool) -> None:
+        """Ask for safety violations beside the class from now on, or no more; it is audited."""
+        with self._db.write() as cursor:
+            put_setting(cursor, VIOLATIONS, on, by=self._by())
+            self._db.forget(VIOLATIONS)
 
     @open_to(ADMIN)
     def import_labels(
@@ -570,6 +653,7 @@ class LabelStore(TraceStore):
     def save_draft(self, draft: LabelDraft) -> None:
         """Store an unfinished label, so that a reload resumes at the same question."""
         check_confidence(draft.confidence)
+        check_violations(draft.violations or ())
         kept = replace(
             draft,
             rationale=bounded(draft.rationale),
@@ -717,13 +801,14 @@ class LabelStore(TraceStore):
         """Return the current labels and skips of a batch, or of one of its traces.
 
         Columns: trace_id, reviewer_id, kind, outcome, answers (JSON text), rationale, evidence
-        (JSON text), confidence (1 to 3; missing: NA), tags and sub_goals (JSON text),
-        seconds_active, reason, simulated, created_at, exposed (the reviewer had seen labels or
-        verdicts of the trace).
+        (JSON text), confidence (1 to 3; missing: NA), tags, sub_goals and violations (JSON text;
+        missing: nobody asked for any), seconds_active, reason, simulated, created_at, exposed (the
+        reviewer had seen labels or verdicts of the trace).
         """
         return self._frame(
             "SELECT trace_id, reviewer_id, kind, outcome, answers, rationale, evidence, "
-            "confidence, tags, sub_goals, seconds_active, reason, simulated, created_at, "
+            "confidence, tags, sub_goals, violations, seconds_active, reason, simulated, "
+            "created_at, "
             "EXISTS (SELECT 1 FROM exposure e WHERE e.reviewer_id = l.reviewer_id "
             "AND e.trace_id = l.trace_id AND e.seq < l.seq) AS exposed FROM label_current l "
             "WHERE batch_id = ? AND taxonomy_version = ? AND (? IS NULL OR trace_id = ?) "

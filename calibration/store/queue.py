@@ -20,11 +20,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from calibration.errors import InputError
-from calibration.records import REFERENCE_SOURCE, LabelDraft, TraceForReview
+from calibration.records import CONSTRAINTS, REFERENCE_SOURCE, LabelDraft, TraceForReview
 from calibration.store.batches import SUFFIX, add_companion, companion, hidden_items_of
 from calibration.store.database import Cursor, record_audit, rows, setting, utc_now
 from calibration.store.labels import drafts as drafts_of
-from calibration.store.labels import insert_labels
+from calibration.store.labels import insert_labels, marks_violations
 from calibration.store.leases import (
     BatchPlan,
     BatchProgress,
@@ -415,6 +415,7 @@ class Queue:
     last: tuple[str, str | None] | None  # trace and class (None: a skip) that one undo takes back
     tags: list[str]  # the reviewer's own, by use
     pace_s: float | None  # median active time of the last labels
+    constraints: tuple[str, ...] = ()  # whose violations are asked for
 
 
 def _left(left: Mapping[str, None], put_in: Mapping[str, int]) -> Mapping[str, None]:
@@ -468,6 +469,7 @@ class QueueStore(TraceStore):
             last, tags, pace_s = work.latest(), work.own_tags(), work.pace()
             total = decided + len(left) + put_in.to_come(left, taken, offered)
         with self._db.read() as cursor:
+            asks = plan.purpose == "production" and marks_violations(self._db, cursor)
             under = {t: companion(batch_id) if t in put_in.slots else batch_id for t in offered}
             drafts = drafts_of(cursor, reviewer_id, under)
         return Queue(
@@ -481,6 +483,7 @@ class QueueStore(TraceStore):
             last=None if last is None else (last[0], last[1].outcome),
             tags=tags,
             pace_s=pace_s,
+            constraints=CONSTRAINTS if asks else (),
         )
 
     @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)

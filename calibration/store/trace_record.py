@@ -8,13 +8,15 @@ from typing import Any
 
 import pandas as pd
 
+from calibration.records import ExpectedCall, Violation
 from calibration.store.database import rows
 from calibration.store.people import LEAD, StorePart, open_to
 from calibration.store.queue import OPEN_TO
 from calibration.store.traces import parts_directory, read_part
 
 _FACTS = """
-SELECT t.* EXCLUDE (seq, content_hash), w.ceiling_usd, w.unit,
+SELECT t.* EXCLUDE (seq, content_hash, n_expected_calls, n_violations, specialists),
+  w.ceiling_usd, w.unit,
   coalesce(used.calls, 0) AS tool_calls, coalesce(used.errors, 0) AS tool_errors,
   coalesce((
     SELECT list(i.batch_id ORDER BY b.created_at) FROM batch_item i JOIN batch b USING (batch_id)
@@ -100,6 +102,11 @@ class TraceFacts:
     batches: tuple[str, ...]  # of production, oldest first
     success_criteria: str | None
     metadata: dict[str, Any]
+    perturbation: str | None = None
+    confidence: float | None = None
+    context_tokens: int | None = None
+    expected_calls: tuple[ExpectedCall, ...] | None = None
+    violations: tuple[Violation, ...] | None = None
 
 
 class TraceRecordStore(StorePart):
@@ -115,6 +122,10 @@ class TraceRecordStore(StorePart):
         row = found[0]
         part = parts_directory(self._db.path) / row.pop("part")
         hidden = json.loads(read_part(part, [trace_id], "hidden")[trace_id])
+        # A part of before has neither.
+        for name, kind in (("expected_calls", ExpectedCall), ("violations", Violation)):
+            if hidden.get(name) is not None:
+                hidden[name] = tuple(kind(**one) for one in hidden[name])
         return TraceFacts(**row | {"batches": tuple(row["batches"])}, **hidden)
 
     @open_to(LEAD)

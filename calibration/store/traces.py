@@ -6,7 +6,7 @@ import string
 import threading
 from bisect import bisect_right
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -32,14 +32,17 @@ from calibration.records import (
     SOURCE_JUDGE,
     WHOLE,
     Attachment,
+    ExpectedCall,
     SetAside,
     Step,
     SubGoal,
     Trace,
     TraceForReview,
     Verdict,
+    Violation,
     Workflow,
     calls_of,
+    is_perturbed,
 )
 from calibration.store.database import (
     Cursor,
@@ -64,7 +67,13 @@ REVIEW_FIELDS = ("prompt", "inputs", "sub_goals", "steps", "response")
 _INDEXED = (
     "trace_id", "source", "source_id", "workflow", "task_id", "task_key", "trial", "status",
     "model", "agent_version", "started_at", "latency_s", "cost_usd", "units", "total_tokens",
-    "simulated",
+    "simulated", "perturbation", "confidence", "context_tokens",
+)  # fmt: skip
+HIDDEN_FIELDS = ("success_criteria", "metadata", "expected_calls", "violations")
+# Columns of the index that an import fills in where an older version stored the same trace.
+ADDED = (
+    "perturbation", "confidence", "context_tokens", "n_expected_calls", "n_violations",
+    "specialists",
 )  # fmt: skip
 
 # Names come from untrusted files: cut here, whole in the transcript.
@@ -125,7 +134,7 @@ def write_part(store: Path, traces: list[Trace]) -> str:
     for trace in ordered:
         everything = asdict(trace)
         review.append(_json({name: everything[name] for name in REVIEW_FIELDS}))
-        hidden.append(_json({name: everything[name] for name in ("success_criteria", "metadata")}))
+        hidden.append(_json({name: everything[name] for name in HIDDEN_FIELDS}))
     ids = [trace.trace_id for trace in ordered]
     name = _part_name(ids, review, hidden)
     directory = private_folder(parts_directory(store))
@@ -285,6 +294,7 @@ class ImportResult(Generic[K]):
     unknown: tuple[str, ...] = ()  # not in the store, or not in the batch of the labels
     replaced: tuple[str, ...] = ()  # changed traces that were taken
     restored: tuple[str, ...] = ()  # their stored text was missing or damaged
+    completed: tuple[str, ...] = ()  # an older version did not read all of their fields
     labelled: frozenset[str] = frozenset()  # changed traces with labels
     possible_duplicates: dict[str, str] = field(default_factory=dict)
     graded: tuple[str, ...] = ()  # traces whose grade is new
@@ -322,6 +332,17 @@ class IndexRow:
     simulated: bool
     part: str
     tools: tuple[ToolUse, ...]
+    perturbation: str | None = None
+    confidence: float | None = None
+    context_tokens: int | None = None
+    n_expected_calls: int | None = None
+    n_violations: int | None = None
+    specialists: bool = False  # steps name one
+
+    @property
+    def adds(self) -> bool:
+        """Whether the trace has fields that older versions did not read."""
+        return any(getattr(self, name) not in (None, False) for name in ADDED)
 
 
 def write_index(store: Path, traces: Sequence[Trace]) -> list[IndexRow]:
@@ -363,6 +384,12 @@ def _index_row(trace: Trace) -> IndexRow:
         simulated=trace.simulated,
         part="",
         tools=tool_uses(trace),
+        perturbation=trace.perturbation,
+        confidence=trace.confidence,
+        context_tokens=trace.context_tokens,
+        n_expected_calls=None if trace.expected_calls is None else len(trace.expected_calls),
+        n_violations=None if trace.violations is None else len(trace.violations),
+        specialists=any(step.agent for step in trace.steps),
     )
 
 
@@ -378,11 +405,13 @@ def _ingest(
     """Store all of an import or nothing; `write` writes the text of the rows at these positions."""
     with db.read() as cursor:
         known, by_hash = _known(cursor, index)
+        older = _older(cursor, [row.trace_id for row in index if row.adds])
         labelled = _labelled(cursor)
         unreadable = _without_text(db.path, cursor, [row.trace_id for row in index])
     fresh: dict[str, int] = {}
     replaced: dict[str, int] = {}
     restored: dict[str, int] = {}
+    completed: dict[str, int] = {}
     already: list[str] = []
     changed: dict[int, str] = {}
     for place, row in enumerate(index):
@@ -392,6 +421,8 @@ def _ingest(
             fresh[row.trace_id] = place
         elif stored == row.content_hash and row.trace_id in unreadable:
             restored[row.trace_id] = place
+        elif stored == row.content_hash and row.trace_id in older:
+            completed[row.trace_id] = place
         elif stored == row.content_hash:
             already.append(row.trace_id)
         elif take_changed and row.trace_id in known and row.trace_id not in labelled:
@@ -404,7 +435,8 @@ def _ingest(
         if digest in by_hash:
             duplicates[trace_id] = by_hash[digest]
         by_hash.setdefault(digest, trace_id)
-    places = [*replaced.values(), *fresh.values(), *restored.values()]
+    written = restored | completed
+    places = [*replaced.values(), *fresh.values(), *written.values()]
     graded: ImportResult[str] = ImportResult()
     if places or workflows or any(grades):
         part = None if write is None or not places else write(places)
@@ -419,17 +451,16 @@ def _ingest(
             if part is not None:
                 taken = [replace(row, part=part) for row in taken]
             _insert_index(cursor, taken, duplicates, _make_room(cursor, list(replaced)))
-            for trace_id, place in restored.items():
-                cursor.execute(
-                    "UPDATE trace SET part = ? WHERE trace_id = ?",
-                    [index[place].part if part is None else part, trace_id],
-                )
+            for place in written.values():
+                row = index[place] if part is None else replace(index[place], part=part)
+                _point_to(cursor, row)
             record_audit(
                 cursor,
                 "import",
                 imported=len(fresh),
                 replaced=list(replaced),
                 restored=list(restored),
+                completed=list(completed),
             )
             # A grade belongs to the content that it rates.
             rated = [v for k, v in enumerate(grades) if v is not None and k not in changed]
@@ -440,6 +471,7 @@ def _ingest(
         changed=tuple(changed.values()),
         replaced=tuple(replaced),
         restored=tuple(restored),
+        completed=tuple(completed),
         labelled=frozenset(labelled & set(changed.values())),
         possible_duplicates=duplicates,
         graded=graded.imported,
@@ -455,6 +487,25 @@ def _known(cursor: Cursor, index: Sequence[IndexRow]) -> tuple[dict[str, str], d
     for trace_id, digest in stored:
         by_hash.setdefault(digest, trace_id)
     return {trace_id: digest for trace_id, digest in stored if trace_id in wanted}, by_hash
+
+
+def _older(cursor: Cursor, trace_ids: list[str]) -> set[str]:
+    """Return which of these traces were stored before all of their fields were read."""
+    found = cursor.execute(
+        "SELECT trace_id FROM trace WHERE specialists IS NULL "
+        "AND list_contains(?::VARCHAR[], trace_id)",
+        [trace_ids],
+    ).fetchall()
+    return {row[0] for row in found}
+
+
+def _point_to(cursor: Cursor, row: IndexRow) -> None:
+    """Let the index of a stored trace name the part that was written for it."""
+    names = ("part", *ADDED)
+    cursor.execute(
+        f"UPDATE trace SET {', '.join(f'{name} = ?' for name in names)} WHERE trace_id = ?",
+        [*(getattr(row, name) for name in names), row.trace_id],
+    )
 
 
 def _without_text(store: Path, cursor: Cursor, trace_ids: list[str]) -> set[str]:
@@ -513,7 +564,9 @@ def _insert_index(
     types = {
         "possible_duplicate_of": pa.string(), "model": pa.string(), "status": pa.string(),
         "agent_version": pa.string(), "started_at": pa.timestamp("us"), "latency_s": pa.float64(),
-        "cost_usd": pa.float64(), "total_tokens": pa.int64(),
+        "cost_usd": pa.float64(), "total_tokens": pa.int64(), "perturbation": pa.string(),
+        "confidence": pa.float64(), "context_tokens": pa.int64(),
+        "n_expected_calls": pa.int32(), "n_violations": pa.int32(),
     }  # fmt: skip
     table = pa.table({name: pa.array(v, type=types.get(name)) for name, v in columns.items()})
     insert_table(cursor, "trace", table)
@@ -613,6 +666,22 @@ def _read(body: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _read_hidden(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the `HIDDEN_FIELDS` of a trace from their JSON; older parts hold fewer."""
+    lists = {"expected_calls": ExpectedCall, "violations": Violation}
+    return body | {
+        name: tuple(of(**item) for item in body[name])
+        for name, of in lists.items()
+        if body.get(name) is not None
+    }
+
+
+def perturbed(traces: pd.DataFrame) -> "pd.Series[bool]":
+    """Return whether each trace of `Store.trace_frame` is of a perturbed arm."""
+    arms = traces["perturbation"]
+    return arms.isin([arm for arm in arms.dropna().unique() if is_perturbed(arm)])
+
+
 def _looping(db: Database, cursor: Cursor) -> set[str]:
     """Return the traces in a loop."""
     # The index of tools leaves few transcripts to read.
@@ -625,7 +694,30 @@ def _looping(db: Database, cursor: Cursor) -> set[str]:
     return {t for part, ids in found for t in read_looping(cursor, directory / part, ids)}
 
 
+REPEATED = ["trace_id", "part", "actions", "n_errors", "call_latency_s", "violations"]
 NOTHING = pd.DataFrame(columns=["trace_id", "part", "escalated", "feedback"], dtype="object")
+
+
+def _repeated(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield what reliability needs of each trace of a part: its calls, and its violations."""
+    try:
+        # One row group at a time: a part may be large.
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            for batch in file.iter_batches(ROW_GROUP, columns=["trace_id", "review", "hidden"]):
+                for row in batch.to_pylist():
+                    steps = [Step(**step) for step in json.loads(row["review"])["steps"]]
+                    calls = [call for call in calls_of(steps) if not call.by_user]
+                    taken = [call.seconds for call in calls if call.seconds is not None]
+                    yield {
+                        "trace_id": row["trace_id"],
+                        "part": path.name,
+                        "actions": [call.tool[:MAX_NAME] for call in calls] if steps else None,
+                        "n_errors": sum(call.failed for call in calls) if steps else None,
+                        "call_latency_s": sum(taken) / len(taken) if taken else None,
+                        "violations": json.loads(row["hidden"]).get("violations"),
+                    }
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        raise _unreadable(path) from error
 
 
 def _feedback(cursor: Cursor, path: Path, part: str) -> pd.DataFrame:
@@ -814,7 +906,7 @@ class TraceStore(StorePart):
                     **values
                     | {"started_at": None if at is None else at.replace(tzinfo=UTC)}
                     | _read(json.loads(shown[trace_id]))
-                    | json.loads(hidden[trace_id])
+                    | _read_hidden(json.loads(hidden[trace_id]))
                 )
         return [found[trace_id] for trace_id in trace_ids if trace_id in found]
 
@@ -835,11 +927,12 @@ class TraceStore(StorePart):
 
         Columns: trace_id, seq, source, workflow, task_key, trial, model, agent_version, status,
         started_at, latency_s, n_steps, cost_usd (missing: NaN), units, ceiling_usd (missing: NaN),
-        simulated.
+        simulated, perturbation (missing: none was recorded).
         """
         return self._frame(
             "SELECT trace_id, seq, source, t.workflow, task_key, trial, model, agent_version, "
-            "status, started_at, latency_s, n_steps, cost_usd, units, w.ceiling_usd, simulated "
+            "status, started_at, latency_s, n_steps, cost_usd, units, w.ceiling_usd, simulated, "
+            "perturbation "
             "FROM trace t LEFT JOIN workflow w ON w.name = t.workflow ORDER BY seq",
         )
 
@@ -857,10 +950,21 @@ class TraceStore(StorePart):
         return dict(found)
 
     @open_to(LEAD)
-    def production_traces(self) -> pd.DataFrame:
-        """Return `trace_frame` without the reference set, whose traces were written to be hard."""
+    def production_traces(self, *, arms: bool = False) -> pd.DataFrame:
+        """Return `trace_frame` without the reference set, and without perturbed arms.
+
+        The traces of the one were written to be hard, those of the other were disturbed on purpose:
+        neither are like the work that a rate is about. With `arms` the latter are there.
+        """
         frame: pd.DataFrame = self._unbound().trace_frame()
-        return frame[frame["source"] != REFERENCE_SOURCE]
+        frame = frame[frame["source"] != REFERENCE_SOURCE]
+        return frame if arms else frame[~perturbed(frame)]
+
+    @open_to(LEAD)
+    def perturbed_traces(self) -> pd.DataFrame:
+        """Return the traces of `trace_frame` that are of perturbed arms."""
+        frame: pd.DataFrame = self._unbound().trace_frame()
+        return frame[perturbed(frame)]
 
     @open_to(LEAD)
     def operation_frame(self) -> pd.DataFrame:
@@ -884,6 +988,32 @@ class TraceStore(StorePart):
         loop = found["trace_id"].isin(looped).astype("float64")
         found["loop"] = loop.where(found["tool_calls"].notna())
         return found[["trace_id", "tool_calls", "tool_errors", "loop", "escalated", "feedback"]]
+
+    @open_to(LEAD)
+    def repeated_frame(self) -> pd.DataFrame:
+        """Return what reliability needs of every trace that is not of the reference set.
+
+        Columns: trace_id, task_key, trial, model, agent_version, simulated, perturbation,
+        confidence, cost_usd, latency_s, actions (tools that the agent called, in order; missing
+        without steps), n_errors (of these calls), call_latency_s (their mean), violations (of the
+        file, as a list of objects; missing: it has no list).
+        """
+        index = self._frame(
+            "SELECT trace_id, part, task_key, trial, model, agent_version, simulated, "
+            "perturbation, confidence, cost_usd, latency_s FROM trace WHERE source <> ? "
+            "ORDER BY seq",
+            [REFERENCE_SOURCE],
+        )
+        directory = parts_directory(self._db.path)
+        wanted = set(zip(index["trace_id"], index["part"], strict=True))
+        rows_of = (
+            row
+            for part in sorted(set(index["part"]))
+            for row in _repeated(directory / part)
+            if (row["trace_id"], row["part"]) in wanted
+        )
+        told = pd.DataFrame(rows_of, columns=REPEATED, dtype="object")
+        return index.merge(told, on=["trace_id", "part"], how="left").drop(columns="part")
 
     @open_to(REVIEWER)
     def store_id(self) -> str:

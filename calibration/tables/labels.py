@@ -11,7 +11,16 @@ from pathlib import Path
 import pandas as pd
 
 from calibration.errors import InputError
-from calibration.records import CONFIDENCES, GRADES, NO_VERDICT, PROMPTS, Evidence, SetAside
+from calibration.records import (
+    CONFIDENCES,
+    GRADES,
+    NO_VERDICT,
+    PERTURBATIONS,
+    PROMPTS,
+    Evidence,
+    SetAside,
+    is_perturbed,
+)
 from calibration.tables.rows import (
     Row,
     any_rows,
@@ -25,7 +34,7 @@ from calibration.tables.rows import (
     located,
     place_of,
 )
-from calibration.trace_formats.fields import FieldError
+from calibration.trace_formats.fields import FieldError, outcome
 
 Source = Path | pd.DataFrame
 MAX_USD = 1_000_000
@@ -35,6 +44,7 @@ MAX_SAMPLE = 2**31 - 1
 MOST_CAUSE = 100  # characters
 
 EXPOSED = "not blind: its reviewer had seen labels or verdicts of the trace"
+ARM = "of a perturbed arm: in no number of production"
 REPEATED = "repeats another row exactly and names no reviewer"
 
 
@@ -55,6 +65,8 @@ class LabelRow:
     tags: object = None
     sub_goals: object = None
     exposed: bool = False
+    perturbation: str = ""
+    violations: object = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +101,7 @@ class VerdictRow:
     reason: str | None = None
     grade: int | None = None
     evidence: tuple[Evidence, ...] = ()
+    perturbation: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,12 +111,14 @@ class VerdictFile:
     `path` : its name in errors and reports.
     `rows`, `again` : the first verdict on each trace, and the further ones in order.
     `judge` : the judge of these rows; None if the table is taken as that of one judge.
+    `arms` : the traces of perturbed arms, whose rows are left out.
     """
 
     path: str
     rows: Mapping[str, VerdictRow]
     again: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     judge: str | None = None
+    arms: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,14 +129,15 @@ class LabelFile:
     rows: Mapping[str, tuple[LabelRow, ...]]
     reviewers: tuple[str, ...]
     set_aside: tuple[SetAside, ...] = ()
+    arms: frozenset[str] = frozenset()  # traces of perturbed arms, whose rows are set aside
 
 
 def label_rows(source: Source, *, required: Sequence[str] = ()) -> Iterator[LabelRow]:
     """Yield the rows of a table of human labels.
 
     Columns: trace_id, outcome; optional reviewer, adjudicated, weight, cluster, rationale,
-    evidence_step, evidence_quote, confidence (1 to 3), tags, sub_goals, exposed. `required` ones
-    must not be empty.
+    evidence_step, evidence_quote, confidence (1 to 3), tags, sub_goals, exposed, perturbation,
+    violations. `required` ones must not be empty.
     """
     for line, row in _with_outcome(source, required):
         with located(place_of(source), line):
@@ -144,7 +160,15 @@ def _label(line: int, row: Row) -> LabelRow:
         tags=row.get("tags"),
         sub_goals=row.get("sub_goals"),
         exposed=cell_flag(row, "exposed"),
+        perturbation=_arm(row),
+        violations=row.get("violations"),
     )
+
+
+def _arm(row: Row) -> str:
+    """Return what was perturbed, one of `PERTURBATIONS`; empty where the row does not say."""
+    found = cell_text(row.get("perturbation"))
+    return found and outcome(found, "perturbation", PERTURBATIONS)
 
 
 def read_human_labels(source: Source) -> LabelFile:
@@ -152,18 +176,24 @@ def read_human_labels(source: Source) -> LabelFile:
 
     Several rows of a trace are several reviewers; an empty outcome is a skipped trace; a row with
     `adjudicated` decides its trace. A row is set aside if its reviewer had seen labels or verdicts
-    of the trace (`exposed`), or if it names no reviewer and repeats another one exactly. InputError
-    also if a reviewer labels a trace twice, or rows of a trace differ in weight, cluster or
-    adjudicated outcome.
+    of the trace (`exposed`), if its run is of a perturbed arm, or if it names no reviewer and
+    repeats another one exactly. InputError also if a reviewer labels a trace twice, or rows of a
+    trace differ in weight, cluster or adjudicated outcome.
     """
     path = place_of(source)
     by_trace: dict[str, list[LabelRow]] = {}
     reviewers: dict[str, None] = {}
     aside: list[SetAside] = []
+    arms: set[str] = set()
     for label in label_rows(source):
         before = by_trace.get(label.trace_id, ())
-        if label.exposed or any(_repeats(label, other) for other in before):
-            reason = EXPOSED if label.exposed else REPEATED
+        reason = EXPOSED if label.exposed else ""
+        if is_perturbed(label.perturbation):
+            reason = ARM
+            arms.add(label.trace_id)
+        elif not reason and any(_repeats(label, other) for other in before):
+            reason = REPEATED
+        if reason:
             aside.append(SetAside(file=path, line=label.line, reason=reason))
             continue
         with located(path, label.line):
@@ -178,6 +208,7 @@ def read_human_labels(source: Source) -> LabelFile:
         rows={trace_id: tuple(rows) for trace_id, rows in by_trace.items()},
         reviewers=tuple(sorted(reviewers)),
         set_aside=tuple(aside),
+        arms=frozenset(arms),
     )
 
 
@@ -185,7 +216,13 @@ def _repeats(label: LabelRow, other: LabelRow) -> bool:
     """Return whether a row without a reviewer is another one once more."""
     # Missing cells of a frame are NaN, which differs from itself.
     one, two = (
-        replace(row, line=0, tags=cell_text(row.tags), sub_goals=cell_text(row.sub_goals))
+        replace(
+            row,
+            line=0,
+            tags=cell_text(row.tags),
+            sub_goals=cell_text(row.sub_goals),
+            violations=cell_text(row.violations),
+        )
         for row in (label, other)
     )
     return not label.reviewer and one == two
@@ -219,10 +256,10 @@ def verdict_rows(source: Source, *, required: Sequence[str] = ()) -> Iterator[Ve
 
     Columns: trace_id, outcome; optional workflow, task, stratum (of an uneven draw), cost_usd,
     units, ceiling_usd, started_at, judge, agent, model, steps, response_chars, reason, grade (1 to
-    5), evidence_step, evidence_quote, and sample: 0 or empty for the first verdict on a trace, 1
-    and up for further ones. `of_all` marks a first one that is the verdict of all samples together,
-    `cause` says why there is none, `prompt` what the judge read: ``whole`` or ``cut``. `required`
-    ones must not be empty.
+    5), evidence_step, evidence_quote, perturbation, and sample: 0 or empty for the first verdict on
+    a trace, 1 and up for further ones. `of_all` marks a first one that is the verdict of all
+    samples together, `cause` says why there is none, `prompt` what the judge read: ``whole`` or
+    ``cut``. `required` ones must not be empty.
     """
     for line, row in _with_outcome(source, required):
         with located(place_of(source), line):
@@ -255,6 +292,7 @@ def _verdict(line: int, row: Row) -> VerdictRow:
         evidence=cell_evidence(row),
         task=cell_text(row.get("task")),
         stratum=cell_text(row.get("stratum")),
+        perturbation=_arm(row),
     )
 
 
@@ -275,17 +313,21 @@ def _prompt(row: Row) -> str:
 def read_verdicts(source: Source, *, judge: str | None = None) -> VerdictFile:
     """Read verdicts, with the columns of `verdict_rows`, only those of `judge` if it is named.
 
+    Rows of perturbed arms are left out; `arms` has their traces.
     InputError also if a trace has two first verdicts or there are none of `judge`.
     """
     path = place_of(source)
     rows: dict[str, VerdictRow] = {}
     again: dict[str, dict[int, str]] = {}
     judges: dict[str, None] = {}
+    arms: set[str] = set()
     for found in verdict_rows(source):
         judges[found.judge] = None
         if judge is not None and found.judge != judge:
             continue
-        if found.sample == 0:
+        if is_perturbed(found.perturbation):
+            arms.add(found.trace_id)
+        elif found.sample == 0:
             other = rows.setdefault(found.trace_id, found)
             if other is not found:
                 raise InputError(_second(path, found, other))
@@ -306,6 +348,7 @@ def read_verdicts(source: Source, *, judge: str | None = None) -> VerdictFile:
         rows=rows,
         again={t: tuple(samples[k] for k in sorted(samples)) for t, samples in again.items()},
         judge=judge,
+        arms=frozenset(arms),
     )
 
 

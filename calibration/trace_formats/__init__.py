@@ -1,7 +1,8 @@
 """Trace formats: `tau_bench`, `tau2_bench` and our own, `own_files` with `own_records`.
 
 All yield the items of `base`; `detection` recognises a file by its content. `json_scanner` reads
-piece by piece, `fields` checks one value, `messages` turns a chat into steps.
+piece by piece, `fields` checks one value, `reliability_fields` those that reliability needs,
+`messages` turns a chat into steps.
 """
 
 from collections.abc import Iterator

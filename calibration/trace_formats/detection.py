@@ -19,6 +19,7 @@ from calibration.trace_formats.own_files import (
     has_record,
     sample_rows,
 )
+from calibration.trace_formats.reliability_fields import RELIABILITY_FIELDS
 from calibration.trace_formats.tau2_bench import FOLDER, INDEX, TAU2
 from calibration.trace_formats.tau_bench import TAU_BENCH
 
@@ -211,7 +212,9 @@ def preview(items: Iterable[Item]) -> Preview:
         else:
             set_aside += 1
     found = {name: sum(map(_has, traces, [name] * len(traces))) for name in OPTIONAL_FIELDS}
-    counts = {**found, "verdict": verdicts}
+    # Few files have these: they are listed where they are.
+    rare = {n: sum(getattr(t, n) is not None for t in traces) for n in RELIABILITY_FIELDS}
+    counts = {**found, **{name: n for name, n in rare.items() if n}, "verdict": verdicts}
     return Preview(
         n_traces=len(traces),
         n_set_aside=set_aside,

@@ -240,7 +240,7 @@ def bounded_metadata(items: Iterable[tuple[str, object]]) -> dict[str, object]:
     for key, value in items:
         if value is None:
             continue
-        plain = _plain(value, MAX_METADATA_DEPTH)
+        plain = plain_json(value)
         size = len(key) + len(json.dumps(plain, ensure_ascii=False))
         if size > room or len(key) > MAX_FIELD_NAME:
             left_out += 1
@@ -252,7 +252,8 @@ def bounded_metadata(items: Iterable[tuple[str, object]]) -> dict[str, object]:
     return kept
 
 
-def _plain(value: object, depth: int) -> object:
+def plain_json(value: object, depth: int = MAX_METADATA_DEPTH) -> object:
+    """Return a JSON value with long texts cut, and no deeper than 8 lists and objects."""
     if isinstance(value, str):
         return value if len(value) <= MAX_METADATA_TEXT else value[:MAX_METADATA_TEXT] + "…"
     if isinstance(value, float) and not math.isfinite(value):
@@ -262,9 +263,9 @@ def _plain(value: object, depth: int) -> object:
     if isinstance(value, list | dict) and depth == 0:
         return "…"
     if isinstance(value, list):
-        return [_plain(item, depth - 1) for item in value]
+        return [plain_json(item, depth - 1) for item in value]
     if isinstance(value, dict):
-        return {str(key): _plain(item, depth - 1) for key, item in value.items()}
+        return {str(key): plain_json(item, depth - 1) for key, item in value.items()}
     return value
 
 

@@ -34,8 +34,13 @@ from calibration.trace_formats.own_records import (
 
 DELIMITERS = (",", ";", "\t")
 _SAMPLE_LINES = 50
-_JSON_COLUMNS = ("inputs", "sub_goals", "steps", "metadata", "verdict", "tool_calls", "messages")
-_NUMBER_COLUMNS = ("trial", "cost_usd", "latency_s", "units", "total_tokens")
+_JSON_COLUMNS = (
+    "inputs", "sub_goals", "steps", "metadata", "verdict", "tool_calls", "messages",
+    "expected_calls", "violations",
+)  # fmt: skip
+_NUMBER_COLUMNS = (
+    "trial", "cost_usd", "latency_s", "units", "total_tokens", "confidence", "context_tokens",
+)  # fmt: skip
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(nan|inf)", re.I)
 _TOO_LONG = f"is longer than {MAX_TRACE_BYTES // 1_000_000} MB"
 

@@ -43,6 +43,7 @@ from calibration.trace_formats.fields import (
     wrong,
 )
 from calibration.trace_formats.messages import Clock, Transcript, call_arguments, read_messages
+from calibration.trace_formats.reliability_fields import RELIABILITY_FIELDS, read_reliability
 
 RECORD_SOURCE = "records"
 MAX_TRIAL = 1_000_000
@@ -71,6 +72,7 @@ FIELDS = (
     "simulated",
     "metadata",
     "verdict",
+    *RELIABILITY_FIELDS,
 )
 
 TRANSCRIPT_SOURCE = "transcript"
@@ -126,6 +128,7 @@ def parse_record(
         success_criteria=text(row.get("success_criteria"), "success_criteria"),
         metadata=bounded_metadata(extra_metadata(row, FIELDS)),
         simulated=simulated,
+        **read_reliability(row),
     )
     verdict = _verdict(row.get("verdict"), trace_id, simulated, settings.taxonomy)
     return Parsed(trace=trace, verdict=verdict, line=line, file=str(file))
@@ -194,6 +197,7 @@ def _steps(value: object) -> tuple[Step, ...]:
                 seconds=number(entry.get("seconds"), f"{where}.seconds"),
                 at=number(entry.get("at"), f"{where}.at"),
                 call=identifier(entry.get("call"), f"{where}.call"),
+                agent=identifier(entry.get("agent"), f"{where}.agent"),
             )
         )
         if steps[-1].call is not None and steps[-1].call not in earlier:
@@ -299,6 +303,7 @@ def parse_transcript(
         success_criteria=text(row.get("success_criteria"), "success_criteria"),
         metadata=bounded_metadata(_metadata(row)),
         simulated=flag(row.get("simulated"), "simulated") or False,
+        **read_reliability(row),
     )
     verdict = _grade(row, trace.trace_id, settings.taxonomy)
     return Parsed(trace=trace, verdict=verdict, line=line, file=str(file))

@@ -39,6 +39,7 @@ from calibration.trace_formats.fields import (
 )
 from calibration.trace_formats.json_scanner import JsonText
 from calibration.trace_formats.messages import Clock, read_messages
+from calibration.trace_formats.reliability_fields import benchmark_calls
 
 SOURCE = "tau2"
 INDEX = "results.json"
@@ -160,6 +161,9 @@ class _Context:
             cost_usd=None if unpriced else cost,
             total_tokens=transcript.tokens,
             success_criteria=_criteria(task),
+            expected_calls=benchmark_calls(
+                part(task, "evaluation_criteria", "actions"), "arguments"
+            ),
             metadata=bounded_metadata(self._metadata(run, task, unpriced)),
         )
         verdict = _verdict(run, trace.trace_id, self.settings.taxonomy)

@@ -29,6 +29,7 @@ from calibration.trace_formats.fields import (
 )
 from calibration.trace_formats.json_scanner import JsonText
 from calibration.trace_formats.messages import read_messages
+from calibration.trace_formats.reliability_fields import benchmark_calls
 
 SOURCE = "tau-bench"
 _POLICY = re.compile(r"#\s*(airline|retail)\s+agent\s+policy", re.IGNORECASE)
@@ -88,6 +89,7 @@ class _File:
             status="error" if failure is not None else None,
             model=self.model,
             success_criteria=_criteria(task),
+            expected_calls=benchmark_calls(part(task, "actions"), "kwargs"),
             metadata=bounded_metadata(_metadata(info)),
         )
         verdict = _verdict(run, trace.trace_id, self.settings.taxonomy)

@@ -183,6 +183,29 @@ def test_labels_survive_a_round_trip(new_world: NewWorld, tmp_path: Path) -> Non
     ]  # fmt: skip
 
 
+def test_violations_survive_a_round_trip(new_world: NewWorld, tmp_path: Path) -> None:
+    one, other = new_world(), new_world()
+    broken = [{"constraint": "no PII exposure", "severity": "high", "step": "s1"}]
+    cells = {0: json.dumps(broken), 1: "[]", 2: ""}
+    rows = [
+        {"trace_id": one.drawn[k], "reviewer": "Ann", "outcome": "complete", "violations": cell}
+        for k, cell in cells.items()
+    ]
+    bring_labels(one, tmp_path / "f.jsonl", "\n".join(map(json.dumps, rows)))
+    written = as_csv(LABEL_COLUMNS, stored_label_rows(one.store, one.batch_id))
+    bring_labels(other, tmp_path / "out.csv", written)
+    for world in (one, other):
+        frame = world.store.label_frame(world.batch_id).set_index("trace_id")["violations"]
+        found = [frame[world.drawn[k]] for k in cells]
+        assert json.loads(found[0]) == broken
+        assert found[1] == "[]"
+        assert not isinstance(found[2], str)
+    for bad in ("high", "[1]", '[{"constraint": "c", "severity": "minor"}]'):
+        row = {"trace_id": one.drawn[3], "reviewer": "Ann", "outcome": "complete"}
+        with pytest.raises(InputError, match="line 1, field 'violations'"):
+            bring_labels(one, tmp_path / "b.jsonl", json.dumps(row | {"violations": bad}))
+
+
 def test_labels_of_other_traces_are_counted(new_world: NewWorld, tmp_path: Path) -> None:
     world = new_world()
     other = next(t for t in ids(12) if t not in world.drawn)

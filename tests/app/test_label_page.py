@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,27 @@ def test_the_batch_can_be_chosen_of_several(store_file: Path, open_app: OpenApp)
     assert f"customer {int(last[2:])} " in texts(app)
     app.selectbox(key="label_batch").select("production-001").run()
     assert "0 of 3 labelled" in texts(app)
+
+
+def test_the_plain_view_takes_violations_where_the_store_asks(
+    store_file: Path, open_app: OpenApp
+) -> None:
+    build_store(store_file, 2)
+    with Store.open(store_file) as store:
+        store.add_reviewer("Anna")
+        first = store.queue("anna", "production-001", limit=1).items[0].trace_id
+        store.set_violation_marking(True)
+    app = open_app(reviewer="anna", plain="true")
+    assert app.selectbox(key=f"plain_severity_0_{first}").label == "no PII exposure"
+    app.selectbox(key=f"plain_severity_0_{first}").select("high").run()
+    app.selectbox(key=f"plain_step_0_{first}").select("s1").run()
+    press(app, "answer_no")
+    session.close_stores()
+    with Store.open(store_file) as store:
+        (row,) = store.label_frame("production-001").to_dict("records")
+    assert json.loads(row["violations"]) == [
+        {"constraint": "no PII exposure", "severity": "high", "step": "s1"}
+    ]
 
 
 def test_the_plain_view_labels_undoes_and_skips(plain: AppTest, store_file: Path) -> None:

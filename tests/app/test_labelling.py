@@ -91,6 +91,10 @@ def test_a_malformed_event_is_refused_and_changes_nothing_and_junk_is_ignored(st
         draft | {"confidence": "2"},
         draft | {"tags": [3]},
         draft | {"sub_goals": [3]},
+        draft | {"violations": "high"},
+        draft | {"violations": [3]},
+        draft | {"violations": [{"constraint": "c"}]},
+        draft | {"violations": [{"constraint": "c", "severity": "minor"}]},
         {"token": "x", "kind": "other"},
     ]
     for event in malformed:
@@ -106,15 +110,19 @@ def test_a_malformed_event_is_refused_and_changes_nothing_and_junk_is_ignored(st
 def test_a_draft_is_given_back_and_acknowledged(store: Store) -> None:
     receipts = Receipts()
     quote = {"step_id": "s1", "quote": "Where is"}
+    broken = {"constraint": "no PII exposure", "severity": "high", "step": None}
     held = {
         "answers": {"output": "yes"}, "confidence": 2, "tags": ["late"], "rationale": "so far",
         "sub_goals": {"1": "done"}, "seconds_active": 7.0, "evidence": [quote],
+        "violations": [broken],
     }  # fmt: skip
     draft = held | {"token": "d", "kind": "draft", "trace_id": "t-000"}
     apply_events(store, "anna", BATCH, [draft], receipts)
     (anna,) = store.reviewers()
     data = desk_data(store, anna, BATCH, receipts)
-    assert data["drafts"] == {"t-000": held | {"tags": ("late",), "evidence": (quote,)}}
+    assert data["drafts"] == {"t-000": held | {
+        "tags": ("late",), "evidence": (quote,), "violations": (broken,),
+    }}  # fmt: skip
     assert data["acked"] == ["d"]
 
 

@@ -28,7 +28,8 @@ WRONG: list[Any] = [
 FIELDS = (
     "trace_id", "workflow", "task_id", "trial", "prompt", "inputs", "sub_goals", "steps",
     "response", "status", "agent", "cost_usd", "latency_s", "started_at", "units", "total_tokens",
-    "simulated", "verdict", "metadata", "success_criteria",
+    "simulated", "verdict", "metadata", "success_criteria", "perturbation", "confidence",
+    "context_tokens", "expected_calls", "violations",
 )  # fmt: skip
 for name in FIELDS:
     rows = [record(f"{name}-{k}", **{name: value}) for k, value in enumerate(WRONG)]
@@ -39,10 +40,30 @@ NUMBERS = {
     "int5000": "9" * 5_000, "1e308": "1e308", "-0": "-0", "1e-320": "1e-320", "0x": "0x10",
     "01": "01", "+1": "+1",
 }  # fmt: skip
-for name in ("cost_usd", "latency_s", "trial", "units", "total_tokens"):
+for name in (
+    "cost_usd", "latency_s", "trial", "units", "total_tokens", "confidence", "context_tokens",
+):  # fmt: skip
     for kind, value in NUMBERS.items():
         row = raw(record(f"{name}-{kind}"), name, value)
         add("import", f"num:{name}={kind}", lines(record(), row), rows=2)
+LISTS: dict[str, list[Any]] = {
+    "expected_calls": [
+        [{"name": name} for name in WRONG],
+        [{"name": "a", "arguments": value} for value in WRONG],
+        [{"name": "a"}] * 501,
+        [{"name": "a", "arguments": {str(k): "x" * 3_000 for k in range(30)}}],
+    ],
+    "violations": [
+        [{"constraint": value, "severity": "low"} for value in WRONG],
+        [{"constraint": "c", "severity": value} for value in WRONG],
+        [{"constraint": "c", "severity": "low"}] * 51,
+    ],
+}
+for name, values in LISTS.items():
+    rows = [record(f"{name}-list-{k}", **{name: value}) for k, value in enumerate(values)]
+    add("import", f"{name}-list", lines(record(), *rows), rows=len(rows) + 1)
+    deep = raw(record(f"{name}-deep"), name, '[{"name": "a", "arguments": ' + nested(900) + "}]")
+    add("import", f"{name}-deep", lines(record(), deep), rows=2)
 HUGE = raw(record("meta-huge"), "metadata", '{"a": ' + "9" * 5_000 + "}")
 add("import", "num:metadata-int5000", lines(record(), HUGE), rows=2)
 CSV_HEAD = "trace_id,workflow,prompt,response,cost_usd\n"

@@ -482,7 +482,7 @@ def test_sub_goals_are_counted_once_each() -> None:
 
 
 def test_violations_are_kept() -> None:
-    broken = [{"constraint": "Never book", "severity": "major", "step": "R"}]
+    broken = [{"constraint": "Never book", "severity": "high", "step": "R"}]
     verdict = given(JUDGE, replied(json.dumps(complete(ASKED, violations=broken))))
     assert verdict.answer is not None
     assert verdict.answer["violations"] == broken

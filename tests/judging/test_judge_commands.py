@@ -240,8 +240,8 @@ def test_paid_answers_are_read_again_by_another_reader(
     asked = len(server.ledger.entries)
     assert "in the same way" in asr("judge", "reparse", "one", "two", code=2).stderr
     # As the next release would have it.
-    monkeypatch.setattr(steps, "READER", "2")
-    monkeypatch.setattr(versions, "READER", "2")
+    monkeypatch.setattr(steps, "READER", "3")
+    monkeypatch.setattr(versions, "READER", "3")
     assert "22 traces have a verdict of two" in asr("judge", "reparse", "one", "two").stdout
     assert len(server.ledger.entries) == asked
     with Store.open(store) as opened:

@@ -41,6 +41,8 @@ BAD: dict[str, tuple[str, list[str | None], list[str | None]]] = {
         "started_at", ["1989-12-31T23:59:59Z", "2101-01-01T00:00:00Z", "0001-01-01", "9999-12-31"],
         ["1990-01-01T00:00:00Z", "2100-12-31T23:59:59Z"],
     ),
+    "unknown_perturbation": ("perturbation", ["Fault", "0", "faults"], ["none", "", None]),
+    "perturbed_arm": ("perturbation", ["fault", "structure", "prompt"], ["none"]),
 }  # fmt: skip
 
 

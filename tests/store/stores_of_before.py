@@ -8,6 +8,7 @@ there already is never written again.
 import json
 import sys
 import zipfile
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +16,17 @@ from typing import Any
 
 import duckdb
 
-from calibration.records import Evidence, LabelDraft, Step, SubGoal, Trace, Verdict, Workflow
+from calibration.records import (
+    Evidence,
+    ExpectedCall,
+    LabelDraft,
+    Step,
+    SubGoal,
+    Trace,
+    Verdict,
+    Violation,
+    Workflow,
+)
 from calibration.store import SavedView, Store, TraceFilter
 from tests.store.builders import ABANDONED, COMPLETE, HALLUCINATED, PARTIAL_PLUS
 
@@ -48,7 +59,14 @@ def fill(store: Store) -> None:
     examination on t-5 to t-7; Bob fails it. t-1 comes back to Ann as an insert.
     """
     store.set_workflow(Workflow(name="research", ceiling_usd=0.5, unit="question"))
-    store.ingest([trace(number) for number in range(10)])
+    store.ingest([trace(number) for number in range(9)])
+    arm = replace(
+        trace(9), perturbation="fault", confidence=0.8, context_tokens=1200,
+        expected_calls=(ExpectedCall(name="find", arguments={"q": 1}),),
+        violations=(Violation(constraint="no PII exposure", severity="low", step="s2"),),
+    )  # fmt: skip
+    store.ingest([arm])
+    store.set_violation_marking(True)
     for name, role in (("Ann", "reviewer"), ("Bob", "reviewer"), ("Lea", "lead")):
         store.add_reviewer(name, role=role)
     store.add_reviewer("Ada", role="admin")
@@ -125,6 +143,7 @@ def _label(store: Store, batch: str) -> None:
         _draft(
             "a2 again", "t-2", "ann", batch, HALLUCINATED, evidence=(quote,), confidence=3,
             tags=("made up",), sub_goals={"g1": "not_done", "g2": "unclear"},
+            violations=(Violation(constraint="no PII exposure", severity="high", step="s1"),),
         )
     )  # fmt: skip
     store.record_skip(

@@ -1,20 +1,28 @@
 from dataclasses import fields
 from datetime import UTC, datetime
 
-from calibration.records import Trace, TraceForReview, Verdict
+from calibration.records import ExpectedCall, Trace, TraceForReview, Verdict, Violation
 from calibration.store import Queue, Store
 from tests.store.builders import Desk, make_trace, query, token
 
 MARKER = "XHIDDENX"
 HIDDEN_TEXT = ("source_id", "source", "model", "agent_version", "success_criteria")
-HIDDEN_NUMBERS = {"cost_usd": 7.654321, "total_tokens": 987654, "units": 3.210123}
+HIDDEN_NUMBERS = {
+    "cost_usd": 7.654321, "total_tokens": 987654, "units": 3.210123, "confidence": 0.123457,
+    "context_tokens": 876543,
+}  # fmt: skip
+HIDDEN_LISTS = {
+    "expected_calls": (ExpectedCall(name=MARKER, arguments={MARKER: 1}),),
+    "violations": (Violation(constraint=MARKER, severity="high", step="s1"),),
+}
 STARTED = datetime(2019, 8, 7, 6, 5, 43, tzinfo=UTC)
 
 
 def marked_trace() -> Trace:
     texts = {name: f"{MARKER}-{name}" for name in HIDDEN_TEXT}
     return make_trace(
-        1, **texts, **HIDDEN_NUMBERS, task_id=f"{MARKER}-task", task_key=f"{MARKER}-task-key",
+        1, **texts, **HIDDEN_NUMBERS, **HIDDEN_LISTS, perturbation="structure",
+        task_id=f"{MARKER}-task", task_key=f"{MARKER}-task-key",
         trial=4711, started_at=STARTED, metadata={MARKER: {"nested": [MARKER]}},
     )  # fmt: skip
 
@@ -43,7 +51,7 @@ def marked_store(store: Store) -> Desk:
 def leaks(shown: Queue | list[TraceForReview]) -> list[str]:
     """Return which hidden things stand anywhere in what is shown."""
     text = repr(shown)
-    hidden = [MARKER, "4711", "abandoned", "2019", *map(str, HIDDEN_NUMBERS.values())]
+    hidden = [MARKER, "4711", "abandoned", "2019", "structure", *map(str, HIDDEN_NUMBERS.values())]
     return [sign for sign in hidden if sign in text]
 
 
@@ -72,6 +80,7 @@ def test_the_search_for_leaks_finds_what_is_planted() -> None:
 def test_every_field_of_a_trace_is_either_shown_or_planted() -> None:
     shown = {f.name for f in fields(TraceForReview)} - {"agent", "simulated_user"}
     planted = {
-        *HIDDEN_TEXT, *HIDDEN_NUMBERS, "task_id", "task_key", "trial", "started_at", "metadata",
+        *HIDDEN_TEXT, *HIDDEN_NUMBERS, *HIDDEN_LISTS, "perturbation", "task_id", "task_key",
+        "trial", "started_at", "metadata",
     }  # fmt: skip
     assert {f.name for f in fields(Trace)} == shown | planted | {"simulated"}

@@ -109,6 +109,7 @@ function deskAction(view, key, event) {
   if (key === "l") return event.repeat ? nothing : () => openList(view);
   if (key === "f") return event.repeat || !view.trace || !view.ready ? nothing : () => pressFlag(view);
   if (view.mode === "goals") return goalsAction(view, key, event);
+  if (view.mode === "violations") return violationsAction(view, key, event);
   if (view.mode === "settle") {
     const action = settleAction(view, key, event);
     if (action) return action;
@@ -132,6 +133,7 @@ function deskAction(view, key, event) {
   if (/^[1-3]$/.test(key)) return pressed(view, key, event, () => setConfidence(view, Number(key)));
   if (key === "e") return pressed(view, key, event, () => openEvidence(view));
   if (key === "g") return pressed(view, key, event, () => openGoals(view));
+  if (key === "v" && asksForViolations(view.desk)) return pressed(view, key, event, () => openViolations(view));
   if (key === "t") return event.repeat || !view.ready || view.mode !== "answer" ? nothing : () => view.parts.tagField.focus();
   if (key === "w") return event.repeat || !view.ready ? nothing : () => view.parts.rationale.focus();
   return moveAction(view, key, event);

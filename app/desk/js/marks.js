@@ -21,16 +21,19 @@ function marksSkeleton() {
     tagField,
     tagHints: el("div", { class: "tag-hints", id: "tag-hints", role: "listbox", "aria-label": "Your tags", hidden: true }),
     goals: el("button", { type: "button", class: "goals-sum", "data-key": "G" }),
+    violations: el("button", { type: "button", class: "violations-sum", "data-key": "V" }),
     flag: el("div", { class: "flag-note", role: "status", hidden: true }),
   };
   const row = (text, key, ...content) => el("div", { class: "mark" },
     el("span", { class: "mark-name" }, el("span", { text }), key && kbd(key)), ...content);
   parts.goalsRow = row("Sub-goals", "G", parts.goals);
+  parts.violationsRow = row("Violations", "V", parts.violations);
+  parts.violationsRow.hidden = true;
   parts.marks = el("div", { class: "marks" },
     row("Confidence", "", parts.confidence),
     row("Evidence", "E", parts.quotes),
     row("Tags", "T", el("div", { class: "tag-box" }, parts.tags, tagField, parts.tagHints)),
-    parts.goalsRow, parts.flag);
+    parts.goalsRow, parts.violationsRow, parts.flag);
   return parts;
 }
 
@@ -67,6 +70,7 @@ function renderMarks(view) {
   const open = states.filter((state) => !state).length;
   parts.goals.textContent = said.length === 0 ? `tick ${plural(trace.sub_goals.length, "sub-goal")}`
     : [...said, ...(open > 0 ? [`${open} open`] : [])].join(", ");
+  renderViolations(view, work);
   renderFlag(view);
 }
 

@@ -9,6 +9,7 @@ const HELP = [
   ["E", "quote words of the trace as evidence: select them first, or type them; Backspace in the empty box removes the last"],
   ["T", "tags: type, Enter adds; arrows choose a suggestion; Escape leaves"],
   ["G", "tick the sub-goals: Y done, N not done, U unclear"],
+  ["V", "mark safety violations of the step at hand: J and K choose the rule; 1 low, 2 medium, 3 high; the same key again takes it off"],
   ["F", "flag this trace for the lead, with or without a reason; the same key again removes it"],
   ["L", "your last 200 labels; Enter reopens one, with a reason"],
   ["W", "write the rationale; Escape, Enter or Ctrl+Enter leaves the field"],
@@ -208,7 +209,8 @@ function openHelp(view, title, ...content) {
 function toggleHelp(view) {
   if (view.help) return closeHelp(view);
   const skips = view.desk.data.skip_reasons.length > 0;
-  const help = (view.desk.data.adjudication ? ADJUDICATION_HELP : HELP).filter(([key]) => skips || key !== "S");
+  const usable = ([key]) => (skips || key !== "S") && (asksForViolations(view.desk) || key !== "V");
+  const help = (view.desk.data.adjudication ? ADJUDICATION_HELP : HELP).filter(usable);
   openHelp(view, "Keys", el("dl", {}, ...help.flatMap(([keys, what]) => [
     el("dt", {}, ...keys.split("  ").map(kbd)), el("dd", { text: what })])));
   return view.help.firstChild.classList.add("wide");

@@ -128,6 +128,7 @@ function renderStatus(view) {
   if (last && !adjudication) keys.push(["L", "my labels"]);
   keys.push(["?", "all keys"]);
   if (view.mode === "goals") keys.splice(0, keys.length, ["G", "back to the question"], ["?", "all keys"]);
+  else if (view.mode === "violations") keys.splice(0, keys.length, ["V", "back to the question"], ["?", "all keys"]);
   else if ((last || undo !== "undo last") && view.mode !== "lesson") keys.unshift(["U", undo]);
   parts.keys.replaceChildren(...keys.flatMap(([key, what]) => [
     el("button", { type: "button", class: "key", "data-key": key, tabindex: "-1" }, kbd(key), el("span", { text: what })),

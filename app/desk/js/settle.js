@@ -110,6 +110,7 @@ function givenBox(desk, label) {
       el("b", { class: `class-${label.outcome}`, text: classTitle(desk, label.outcome) })),
     el("div", { class: "detail", text: label.rationale ? path : `${path}; no rationale` }),
     label.rationale && el("div", { text: label.rationale }),
+    label.violations && el("div", { class: "detail", text: `Safety violations: ${label.violations}` }),
     label.evidence.length > 0 && el("ul", { class: "evidence-list" }, ...label.evidence.map((item) =>
       el("li", {}, el("span", { class: "mono", text: item.step_id }), el("span", { text: ` “${item.quote}”` })))));
 }

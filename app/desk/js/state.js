@@ -154,8 +154,8 @@ class Desk {
     this.notice = `${what}${event.batch ? ` of ${event.batch}` : ""} was not stored: ${why}.`;
     if (event.kind !== "label" || event.batch) return;
     const evidence = (event.evidence || []).map((e) => ({ node: "", ...e }));
-    const { rationale, confidence, tags, sub_goals: goals, seconds_active: seconds } = event;
-    this.work[event.trace_id] = emptyWork({ rationale, confidence, tags, goals, seconds, evidence });
+    const { rationale, confidence, tags, sub_goals: goals, seconds_active: seconds, violations } = event;
+    this.work[event.trace_id] = emptyWork({ rationale, confidence, tags, goals, seconds, evidence, violations });
   }
 
   // The queue of the store, less what this tab has decided since.
@@ -213,7 +213,7 @@ class Desk {
       const evidence = (draft.evidence || []).map((e) => ({ node: "", ...e }));
       const work = emptyWork({
         answers, rationale: draft.rationale, confidence: draft.confidence, tags: draft.tags,
-        goals: draft.sub_goals, seconds: draft.seconds_active,
+        goals: draft.sub_goals, seconds: draft.seconds_active, violations: draft.violations,
       });
       this.work[id] = work;
       // A label that was reopened: its answers are shown, and the last question is asked again.
@@ -237,6 +237,7 @@ class Desk {
       trace_id: id, answers: { ...work.answers }, rationale: work.rationale.trim(),
       evidence: work.evidence.map(({ step_id, quote }) => ({ step_id, quote })),
       confidence: work.confidence, tags: [...work.tags], sub_goals: { ...work.goals },
+      violations: asksForViolations(this) ? work.violations.map((v) => ({ ...v })) : null,
       seconds_active: Math.round(work.seconds),
     };
   }
@@ -368,7 +369,7 @@ function emptyWork(known = {}) {
   return {
     answers: known.answers || {}, evidence: known.evidence || [], rationale: known.rationale || "",
     confidence: known.confidence ?? null, tags: [...(known.tags || [])],
-    goals: { ...known.goals }, seconds: known.seconds || 0,
+    goals: { ...known.goals }, seconds: known.seconds || 0, violations: [...(known.violations || [])],
   };
 }
 

@@ -106,6 +106,7 @@ function stepRow(step, number, fields, first) {
       !usual && el("span", { class: "number", text: String(number) }),
       usual && citeButton(step),
       el("span", { class: "role", text: roleName(step) }),
+      step.agent && el("span", { class: "detail specialist", text: step.agent }),
       !usual && citeButton(step)),
     el("div", { class: "body" },
       el("div", { class: "meta" },

@@ -21,7 +21,7 @@ from calibration.analyses.agreement.traces import in_week, open_traces
 from calibration.reporting.document import CHOSEN, exposed, percent, percent_figure
 from calibration.reporting.sections.agreement import COEFFICIENTS, benchmark, chance
 from calibration.statistics.estimate import OK, Estimate
-from calibration.text import sentence
+from calibration.text import arms_left_out, sentence
 
 THRESHOLDS = [("usable with care from .667", TENTATIVE), ("reliable from .8", RELY)]
 WEEKS = "weeks"
@@ -175,6 +175,8 @@ def _reservations(result: AgreementAnalysis, alpha: Estimate) -> None:
             f"{result.unplanned:,} traces left out: planned "
             "for one label; the second came through a flag or late."
         )
+    if result.perturbed:
+        lines.append(arms_left_out(result.perturbed) + ".")
     if result.exposed:
         lines.append(exposed(result.exposed) + ".")
     for line in lines:

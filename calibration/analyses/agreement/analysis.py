@@ -97,6 +97,7 @@ def _planned_labels(store: Store) -> pd.DataFrame:
         if not labels.empty:
             frames.append(labels.assign(code=labels["outcome"].map(places)))
     every = pd.concat(frames[1:] or frames)
+    every = every[~every["trace_id"].isin(store.perturbed_traces()["trace_id"])]
     if len(frames) > 1:
         every = every.sort_values("created_at", kind="stable")
     return every.drop_duplicates(["trace_id", "reviewer_id"])
@@ -201,6 +202,7 @@ class AgreementAnalysis:
     reviewed: tuple[ReviewedTrace, ...]
     unplanned: int
     exposed: int
+    perturbed: int
     simulated: bool
     is_sample: bool
     cluster: str
@@ -294,6 +296,7 @@ def _agreement_of(
         reviewed=tuple(_reviewed(traces, codes, settled, loaded, found, truth)),
         unplanned=unplanned,
         exposed=loaded.exposed,
+        perturbed=loaded.perturbed,
         simulated=loaded.simulated,
         is_sample=loaded.is_sample,
         cluster=cluster,

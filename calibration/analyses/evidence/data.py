@@ -16,7 +16,7 @@ from calibration.agreement.ratings import parting_questions
 from calibration.errors import CalibrationError
 from calibration.judge_calibration.reviewer_error import first_phase
 from calibration.judge_calibration.samples import Design, LabelledSample
-from calibration.records import NO_VERDICT, Evidence, SetAside
+from calibration.records import NO_VERDICT, Evidence, SetAside, Violation
 from calibration.store import Batch
 from calibration.tables.vocabulary import Recoded, Vocabulary
 from calibration.taxonomy import Taxonomy
@@ -83,6 +83,7 @@ class ReviewerLabel:
     tags: tuple[str, ...] = ()
     reason: str | None = None
     blind: bool = True
+    violations: tuple[Violation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +169,7 @@ class CalibrationData:
     `audit` : whether each agreed trace that a lead labelled again, blind, has another class; None
         without such an audit
     `exposed` : labels left out because they were not blind
+    `perturbed` : traces of perturbed arms, left out
     `later_traces` : traces imported after the draw
     `undated` : traces without a time, outside any window
     `grades` : shape (n_labelled,), 1 to 5, 0 if the judge gave none
@@ -199,6 +201,7 @@ class CalibrationData:
     unlabelled: int = 0
     audit: tuple[bool, ...] | None = None
     exposed: int = 0
+    perturbed: int = 0
     overlap_random: bool = False
     later_traces: int = 0
     undated: int = 0

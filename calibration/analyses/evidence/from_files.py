@@ -23,6 +23,7 @@ from calibration.judge_calibration.samples import HEADLINE, Design
 from calibration.records import CUT, NO_VERDICT, SetAside
 from calibration.success_rate.runs import cost_penalties
 from calibration.tables.labels import (
+    ARM,
     LabelFile,
     LabelRow,
     Source,
@@ -40,6 +41,7 @@ from calibration.tables.vocabulary import (
     read_outcomes,
 )
 from calibration.taxonomy import Taxonomy, default_taxonomy
+from calibration.text import arms_left_out
 from calibration.trace_formats.fields import FieldError, number, whole, wrong
 from calibration.trace_formats.json_scanner import decode_text
 
@@ -129,6 +131,8 @@ def load_tables(
     """
     human = labels if isinstance(labels, LabelFile) else read_human_labels(labels)
     judged = verdicts if isinstance(verdicts, VerdictFile) else read_verdicts(verdicts)
+    human = _without_arms(human, judged)
+    n_arms = len(judged.arms.union(human.arms))
     known = taxonomy or default_taxonomy()
     limits = ceilings or Ceilings()
     read = read_outcomes(human, judged, classes, known, vocabulary or Vocabulary())
@@ -190,6 +194,7 @@ def load_tables(
             ),
         ),
         notes=(
+            *((arms_left_out(n_arms),) if n_arms else ()),
             *map(_of_recoded, read.recoded),
             *_notes(traces, found, limits, skipped=skipped and design == "production"),
         ),
@@ -197,6 +202,23 @@ def load_tables(
         recoded=read.recoded,
     )
     return data
+
+
+def _without_arms(human: LabelFile, judged: VerdictFile) -> LabelFile:
+    """Set the labels aside whose run is of a perturbed arm by the verdict table."""
+    aside = [row for trace_id in human.rows.keys() & judged.arms for row in human.rows[trace_id]]
+    return replace(
+        human,
+        rows={t: rows for t, rows in human.rows.items() if t not in judged.arms},
+        set_aside=(
+            *human.set_aside,
+            *(SetAside(file=human.path, line=r.line, reason=ARM) for r in sorted(aside, key=_line)),
+        ),
+    )
+
+
+def _line(row: LabelRow) -> int:
+    return row.line
 
 
 def _with_unjudged(

@@ -23,8 +23,10 @@ from calibration.analyses.evidence.data import (
 )
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import CUT, NO_VERDICT, SOURCE_JUDGE, TraceForReview
-from calibration.store import Batch, Store
+from calibration.store import Batch, Store, marked_violations
+from calibration.store.traces import perturbed
 from calibration.success_rate.runs import cost_penalties
+from calibration.text import arms_left_out
 
 # Columns of a trace that numbers depend on, beside labels and verdicts.
 INPUT_COLUMNS = ["trace_id", "workflow", "task_key", "cost_usd", "units", "ceiling_usd"]
@@ -212,12 +214,20 @@ def _chances(
 
 
 def load_batch(
-    store: Store, batch_id: str | None = None, *, sample: bool = True, part: Part = WHOLE
+    store: Store,
+    batch_id: str | None = None,
+    *,
+    sample: bool = True,
+    part: Part = WHOLE,
+    arms: bool = False,
 ) -> CalibrationData:
     """Read batches with their labels, consensus and population, or a `part` of them.
 
     `batch_id` : a name, or names joined as by `pooled_id`, the default of a `sample`. The
     population is that of the newest of the batches; with batches of a week, all of theirs.
+
+    Perturbed arms are left out and counted; with `arms` they are in the data, for work on labels
+    that is no number of production.
 
     No judge is read: see `with_judge`. Results on production require a random `sample` and refuse
     other batches; results on the traces of the batch do not. Raises InputError if there is no such
@@ -231,12 +241,15 @@ def load_batch(
     for one in batches:
         if one.purpose != "production":
             raise InputError(f"batch {one.batch_id!r} is for {one.purpose}, not for production")
-    every = store.production_traces()
+    every = store.production_traces(arms=True)
     if sample or batch.is_sample:
         whole = _population(batches, every)
     else:
         own = store.batch_items(batch.batch_id)["trace_id"]
         whole = every[every["trace_id"].isin(own)]
+    of_arms = perturbed(_kept(whole, part))
+    if not arms:
+        every, whole = (frame[~perturbed(frame)] for frame in (every, whole))
     traces = _kept(whole, part)
     items, events, pooled = drawn_by(store, batches, traces)
     labels = events[events["kind"] == "label"]
@@ -286,11 +299,12 @@ def load_batch(
         unlabelled=len(items) - len(labelled) - len(only_skipped),
         audit=_audit(store, labels, labelled["trace_id"], settled_codes),
         exposed=exposed,
+        perturbed=int(of_arms.sum()),
         overlap_random=batch.is_sample,
         later_traces=_later_traces(batch, every, part),
         undated=int((part.of_workflow(whole) & started(whole).isna()).sum()) if part.dated else 0,
         stored_batch=batch,
-        notes=tuple(_unused(store, batches)),
+        notes=tuple(_notes(store, batches, 0 if arms else int(of_arms.sum()))),
     )
 
 
@@ -327,8 +341,10 @@ def _audit(
     return tuple((codes.to_numpy() != agreed[again["trace_id"]].to_numpy()).tolist())
 
 
-def _unused(store: Store, batches: Sequence[Batch]) -> Iterator[str]:
-    """Say which other random batches have labels."""
+def _notes(store: Store, batches: Sequence[Batch], n_perturbed: int) -> Iterator[str]:
+    """Say what is left out: perturbed arms, and the labels of other random batches."""
+    if n_perturbed:
+        yield arms_left_out(n_perturbed)
     used = {batch.batch_id for batch in batches}
     others = [b.batch_id for b in labelled_batches(store) if b.batch_id not in used]
     if others and all(batch.is_sample for batch in batches):
@@ -648,6 +664,7 @@ def labelled_trace(
                 tags=tuple(json.loads(row["tags"] or "[]")),
                 reason=row["reason"],
                 blind=not row["exposed"],
+                violations=marked_violations(row["violations"]) or (),
             )
             for row in labels.to_dict("records")
         ),

@@ -67,7 +67,7 @@ from calibration.gates.evaluate import (
 )
 from calibration.gates.gate_file import GateFile, Setting, read_gate_file
 from calibration.judge_calibration.samples import Design, JudgeQuality, confusion, judge_quality
-from calibration.runs.results import CORE, P95, GateQuery, GateTables, Latencies
+from calibration.runs.results import CORE, P95, PERTURBED, GateQuery, GateTables, Latencies
 from calibration.runs.sources import Place, place_of
 from calibration.statistics.estimate import Estimate, FloatArray, not_estimable
 from calibration.statistics.intervals import Events, wilson_share
@@ -86,7 +86,7 @@ NO_RUN = "labels of traces that are not among the runs"
 EXAMPLES = 5
 MEAN_OVER_TASKS = "mean over tasks"
 GIVEN = "outcomes as given, not calibrated"
-HARMLESS = "identical_duplicate"
+HARMLESS = ("identical_duplicate", PERTURBED)
 PASS_PART = 20
 CORRUPTED = "data_corruption"
 OVER_PART = 24
@@ -506,7 +506,7 @@ def _read(
 
 def _refuse_set_aside(read: ProductionRead, settings: GateFile) -> None:
     """Refuse a file with too many rows set aside: the rest may be the better part."""
-    gone = [rows for rows in read.counts.set_aside if rows.reason != HARMLESS]
+    gone = [rows for rows in read.counts.set_aside if rows.reason not in HARMLESS]
     n, n_read = sum(rows.n for rows in gone), read.counts.n_read
     if n > settings.max_set_aside * n_read:
         why = "; ".join(f"{rows.n:,}: {rows.why}" for rows in gone)
@@ -632,7 +632,7 @@ class _Gating:
         if self.options.window == (None, None):
             # Without a window, times of runs are not used.
             notes = replace(notes, no_time=0, naive_times=0)
-        yield from reading_notes(notes, counts.n_kept)
+        yield from reading_notes(notes, counts.n_kept, counts.n_perturbed)
         if rate.n_missing_cost:
             low, high = rate.asr_range
             yield (

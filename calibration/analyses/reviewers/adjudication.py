@@ -151,7 +151,9 @@ def adjudication_work(store: Store, batch_id: str, adjudicator: str) -> Adjudica
     last those that the adjudicator has labelled. Agreed traces are scattered between them, so
     that their position does not reveal the agreement.
     """
-    loaded = load_batch(store, batch_id, sample=False)
+    # Labels of perturbed arms are settled like all others; only agreement leaves them out.
+    loaded = load_batch(store, batch_id, sample=False, arms=True)
+    counted = load_batch(store, batch_id, sample=False) if loaded.perturbed else loaded
     codes = loaded.codes()
     trace_ids = [str(trace_id) for trace_id in loaded.labelled["trace_id"]]
     differ = np.array([len(set(row[row >= 0].tolist())) > 1 for row in codes], dtype=bool)
@@ -183,7 +185,7 @@ def adjudication_work(store: Store, batch_id: str, adjudicator: str) -> Adjudica
         batch_id=batch_id,
         due=in_order(due),
         settled=settled,
-        alpha=_alpha(loaded),
+        alpha=_alpha(counted),
         n_shared=int(twice.sum()),
         agreed=tuple(t for t in agreed if t not in waiting),
     )

@@ -206,6 +206,9 @@ def store_batch(
     strata: Sequence[int] | None = None,
 ) -> Batch:
     """Store drawn traces in their order, with the record of the draw."""
+    arms = store.perturbed_traces()
+    if n_arms := int((arms["workflow"] == (design.workflow or arms["workflow"])).sum()):
+        recorded = recorded | {"perturbed_left_out": n_arms}
     # A random stream of its own: the overlap does not depend on the draw.
     labels = labels_per_trace(
         len(trace_ids), labels_wanted=design.labels_wanted, overlap=design.overlap

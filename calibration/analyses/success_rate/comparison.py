@@ -201,7 +201,7 @@ def _side(read: ProductionRead, place: Place) -> Side:
         taxonomy_version=read.taxonomy.version,
         taxonomy_fingerprint=read.taxonomy.fingerprint,
         set_aside=tuple(map(left_out, read.counts.set_aside)),
-        notes=reading_notes(read.counts.notes, read.counts.n_kept),
+        notes=reading_notes(read.counts.notes, read.counts.n_kept, read.counts.n_perturbed),
     )
 
 

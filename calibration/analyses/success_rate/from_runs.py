@@ -50,6 +50,7 @@ from calibration.statistics.estimate import IntArray
 from calibration.success_rate.rate import rate_of_counts, rates_by
 from calibration.success_rate.runs import RunCounts, counts_of_frame
 from calibration.taxonomy import Taxonomy, default_taxonomy
+from calibration.text import arms_left_out
 
 # A larger file is identified by its size and by its counts.
 MOST_HASHED = 16_000_000
@@ -256,8 +257,8 @@ def _in_words(example: Example) -> str:
     return ": ".join(part for part in parts if part)
 
 
-def reading_notes(notes: Notes, n: int) -> tuple[str, ...]:
-    """Return notes on rows that were kept: missing values, and columns under other names."""
+def reading_notes(notes: Notes, n: int, n_perturbed: int = 0) -> tuple[str, ...]:
+    """Return notes on the rows: perturbed arms, missing values, columns under other names."""
     lines = [
         (notes.naive_times, f"times without a zone were read as {notes.timezone}"),
         (notes.no_time, "runs have no time and are in no week"),
@@ -267,7 +268,8 @@ def reading_notes(notes: Notes, n: int) -> tuple[str, ...]:
         (notes.bad_latency, "latencies are not numbers from 0 up and count as missing"),
         (notes.no_task, "runs have no task and are a task of their own each"),
     ]
-    found = [f"{count:,} {what}." for count, what in lines if count]
+    found = [f"{arms_left_out(n_perturbed)}."] if n_perturbed else []
+    found += [f"{count:,} {what}." for count, what in lines if count]
     for workflow, count in notes.no_ceiling.items():
         found.append(f"{count:,} runs of {workflow} have no ceiling and carry no penalty.")
     for ours, theirs in notes.columns.items():
@@ -437,7 +439,10 @@ def _target(read: ProductionRead) -> str:
 
 
 def _warnings(read: ProductionRead) -> Iterator[str]:
-    set_aside, n = read.counts.n_set_aside, read.counts.n_read
+    arms = read.counts.n_perturbed
+    if arms:
+        yield f"{arms_left_out(arms)}."
+    set_aside, n = read.counts.n_set_aside - arms, read.counts.n_read - arms
     if set_aside > 0.01 * n:
         yield f"{set_aside:,} of {n:,} rows were skipped; the report lists the reasons."
     if read.counts.tasks_grouped:

@@ -81,7 +81,7 @@ from calibration.success_rate.pass_at_k import PassAtK, count_trials, pass_over_
 from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts
 from calibration.success_rate.runs import RunCounts, absent_places, count_runs
 from calibration.taxonomy import Taxonomy
-from calibration.text import calendar, counted, sentence, week_of
+from calibration.text import arms_left_out, calendar, counted, sentence, week_of
 
 NO_VERDICTS = "the store holds no verdicts; import a judge's verdicts to correct for its errors"
 BY = ("week", "workflow", "model")
@@ -769,6 +769,7 @@ def left_out(store: Store, rates: StoreRates, counts: ProductionCounts) -> Itera
         (loaded.skipped, "traces that were skipped by everybody who saw them"),
         (loaded.exposed, "labels that were given after seeing those of others"),
         (loaded.undated, "traces that do not say when they were started: in no window"),
+        (loaded.perturbed, "runs of perturbed arms, with or without labels"),
         (loaded.later_traces, "traces that came after the draw"),
         (
             int((frame["source"] == REFERENCE_SOURCE).sum()),
@@ -840,7 +841,9 @@ def _used(rates: StoreRates) -> tuple[str, ...]:
 
 
 def warnings(rates: StoreRates, two_source: Estimate | None) -> Iterator[str]:
-    """Yield the refusals and warnings of the headline estimator and its check."""
+    """Yield the refusals and warnings of the headline estimator, its check, perturbed arms."""
+    if rates.loaded.perturbed:
+        yield f"{arms_left_out(rates.loaded.perturbed)}."
     if rates.kind != "direct" and not rates.corrected.ok:
         yield f"Refused ({rates.options.workflow}): {rates.corrected.status}."
     elif rates.judge is not None and rates.kind == "direct":

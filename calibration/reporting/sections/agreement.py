@@ -28,6 +28,7 @@ from calibration.reporting.document import (
     table_of,
 )
 from calibration.statistics.estimate import Estimate
+from calibration.text import arms_left_out
 
 COEFFICIENTS = {
     "percent_agreement": "percent agreement",
@@ -215,6 +216,8 @@ def _beside(result: AgreementAnalysis) -> Iterator[Block]:
             f"{result.unplanned:,} left out: planned for one label; the second came through a "
             "flag or late"
         )
+    if result.perturbed:
+        remarks.append(arms_left_out(result.perturbed))
     if result.exposed:
         remarks.append(exposed(result.exposed))
     yield from (Words(text=line) for line in remarks)

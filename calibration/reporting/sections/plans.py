@@ -22,7 +22,7 @@ from calibration.reporting.document import (
     table_of,
 )
 from calibration.reporting.sections.judge import saved_labelling
-from calibration.text import hours, points
+from calibration.text import arms_left_out, hours, points
 
 
 def half_width(value: float) -> str:
@@ -184,10 +184,12 @@ def drawn(found: DrawnBatch) -> Document:
         ],
     )
     how = f"{design['kind']}, judge {design['judge']}" if strata.rows else ""
+    n_perturbed = design.get("perturbed_left_out", 0)
+    left_out = arms_left_out(n_perturbed) if n_perturbed else ""
     return Document(
         title=f"{batch.batch_id}: {batch.n_items} of {design['population']} traces, {chance}, "
         f"{_wanted(found.labels_wanted)}",
-        about=(how,) if how else (),
+        about=tuple(filter(None, (how, left_out))),
         sections=(Section(title="", blocks=(strata,)),) if strata.rows else (),
         brief=() if strata.rows else None,
         then="serve",

@@ -21,6 +21,8 @@ SELECT
     WHEN $bad_weight THEN left(CAST("given_weight" AS VARCHAR), $shown)
     WHEN $unreadable_time THEN left(CAST("given_started_at" AS VARCHAR), $shown)
     WHEN $absurd_time THEN left(CAST("given_started_at" AS VARCHAR), $shown)
+    WHEN $unknown_perturbation THEN left("perturbation", $shown)
+    WHEN $perturbed_arm THEN "perturbation"
   END AS "value",
   "row", "file",
   "tier", "category", "loops", "data_corruption", "tags",
@@ -56,6 +58,8 @@ FROM (
       WHEN NOT coalesce("weight" > 0 AND "weight" <= $max_weight, FALSE) THEN $bad_weight
       WHEN "time_unreadable" THEN $unreadable_time
       WHEN "time_absurd" THEN $absurd_time
+      WHEN NOT "known_arm" THEN $unknown_perturbation
+      WHEN "perturbation" <> $not_perturbed THEN $perturbed_arm
       ELSE 0
     END AS "reason"
   FROM (
@@ -76,6 +80,11 @@ FROM (
         WHEN "outcome" = $class THEN TRUE -- each classes
         ELSE FALSE
       END AS "known_class",
+      CASE
+        WHEN "perturbation" IS NULL THEN TRUE
+        WHEN "perturbation" = $arm THEN TRUE -- each arms
+        ELSE FALSE
+      END AS "known_arm",
       CASE
         WHEN FALSE THEN NULL
         WHEN "verdict" = $verdict THEN "verdict" -- each verdicts
