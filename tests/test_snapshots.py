@@ -93,6 +93,15 @@ compare-stricter: compare after.jsonl gate-good.csv --separate-intervals --margi
 fork.toml --interval bca
 compare-one-side =2: compare runs.csv
 compare-nothing-left =1: compare runs.csv after.jsonl --from 2031-01-01
+# Repeated trials
+trials-text: trials trials.csv --tasks tasks.csv --model maker/model-x --baseline trials-before.csv \
+--full
+trials-short-html: trials trials-before.csv -k 1,2,4,8 --tasks tasks.csv --html trials.html
+trials-json: trials trials.csv --tasks tasks.csv --model maker/model-x --baseline trials-before.csv \
+--steps 8 --json
+trials-markdown: trials trials-before.csv --g-threshold .75 --retries 1 --markdown
+trials-models =2: trials trials.csv
+trials-too-few =1: trials trials-before.csv -k 9
 # A report made again
 verify-file:
     report weighted.parquet --resamples 100 --compare-to none --json > again.json

@@ -30,7 +30,7 @@ SECTIONS = {
     },
     "Results": {
         "status": "results", "report": "results", "compare": "results", "gate": "gate",
-        "traces": "traces", "verify": "results",
+        "traces": "traces", "trials": "trials", "verify": "results",
     },
     "Upkeep": {
         "backup": "upkeep", "restore": "upkeep", "upgrade": "upkeep", "doctor": "upkeep",

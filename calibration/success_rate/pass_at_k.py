@@ -523,8 +523,9 @@ def pass_over_tasks(
     like = np.ones(n.size, dtype=np.int64) if like is None else like
     entering, too_few = int(like[enough].sum()), int(like[~enough].sum())
     if not entering:
-        why = f"no task has {k} trials: run each task {k} times or more"
-        nothing = not_estimable(why, method="mean over tasks", confidence_level=confidence_level)
+        nothing = not_estimable(
+            no_trials(k), method="mean over tasks", confidence_level=confidence_level
+        )
         return PassAtK(
             k=k, pass_at_k=nothing, pass_hat_k=nothing, n_tasks=0, n_too_few=too_few, advice=""
         )
@@ -588,6 +589,7 @@ def extrapolated(
     k: int,
     *,
     rng: np.random.Generator,
+    like: IntArray | None = None,
     n_resamples: int = 1000,
     confidence_level: float = 0.95,
 ) -> PassAtK:
@@ -595,6 +597,7 @@ def extrapolated(
 
     For k above the number of trials there is no unbiased estimate. This one takes c/n for p: with
     few trials pass^k is biased upwards and pass@k downwards. Every estimate is ``provisional``.
+    `like` as in `pass_over_tasks`.
 
     Examples
     --------
@@ -610,16 +613,23 @@ def extrapolated(
             k=k, pass_at_k=nothing, pass_hat_k=nothing, n_tasks=0, n_too_few=0, advice=""
         )
     share = c / n
+    n_tasks = n.size if like is None else int(like.sum())
     found = over_tasks(
         np.column_stack([1 - (1 - share) ** k, share**k]),
+        like=like,
         rng=rng,
         n_resamples=n_resamples,
         confidence_level=confidence_level,
     )
     at, hat = (_as_if_independent(estimate, k) for estimate in found)
     return PassAtK(
-        k=k, pass_at_k=at, pass_hat_k=hat, n_tasks=n.size, n_too_few=0, advice=advice(n.size)
+        k=k, pass_at_k=at, pass_hat_k=hat, n_tasks=n_tasks, n_too_few=0, advice=advice(n_tasks)
     )
+
+
+def no_trials(k: int) -> str:
+    """Return why there is no figure of k trials, and what would help."""
+    return f"no task has {k} trials: run each task {k} times or more"
 
 
 def advice(n_tasks: int) -> str:

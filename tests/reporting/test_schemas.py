@@ -23,6 +23,7 @@ SCHEMA_OF = {
     "escalate": "batch",
     "calibrate": "calibration",
     "status": "status",
+    "trials": "trials",
 }
 
 PLANS = {"labels": "plan", "stop": "stopping", "agreement": "plan_agreement"}

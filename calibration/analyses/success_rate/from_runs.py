@@ -1,6 +1,5 @@
 """The success-rate report on tables of runs."""
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -38,6 +37,7 @@ from calibration.analyses.success_rate.report import (
     WorkList,
     origin_of,
     other_tables,
+    source_file,
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.records import Workflow
@@ -50,9 +50,6 @@ from calibration.statistics.estimate import IntArray
 from calibration.success_rate.rate import rate_of_counts, rates_by
 from calibration.success_rate.runs import RunCounts, counts_of_frame
 from calibration.taxonomy import Taxonomy, default_taxonomy
-
-# A larger file is identified by its size and by its counts.
-MOST_HASHED = 16_000_000
 
 DIGITS = 6
 Window = tuple[datetime | None, datetime | None]
@@ -278,15 +275,7 @@ def reading_notes(notes: Notes, n: int) -> tuple[str, ...]:
 
 def _source(path: str, files: Sequence[str]) -> SourceFile:
     file = Path(path)
-    if path not in files or not file.is_file():
-        return SourceFile(name=path)
-    size = file.stat().st_size
-    if size > MOST_HASHED:
-        return SourceFile(name=path, size=size)
-    with file.open("rb") as stream:
-        return SourceFile(
-            name=path, size=size, sha256=hashlib.file_digest(stream, "sha256").hexdigest()
-        )
+    return source_file(file) if path in files and file.is_file() else SourceFile(name=path)
 
 
 GIVEN = "outcomes taken as given, not calibrated"

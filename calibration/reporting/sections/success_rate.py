@@ -140,7 +140,7 @@ def money(result: Estimate | None) -> str:
 def points(change: Difference | None) -> str:
     """Return a difference in percentage points with its limits."""
     found = None if change is None else change.estimate
-    return figure(found, lambda value: f"{100 * value:+.1f}", " pp", NOT_ESTIMABLE)
+    return figure(found, lambda value: f"{100 * value:+z.1f}", " pp", NOT_ESTIMABLE)
 
 
 def between(interval: tuple[float, float], digits: int = FEWEST_DIGITS) -> str:

@@ -1,0 +1,1 @@
+"""Reliability over repeated runs: `trials` of tasks, and the `trial_plan` of how many to run."""
