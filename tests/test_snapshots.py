@@ -178,6 +178,11 @@ plan-nothing-asked =2: plan labels @demo
 plan-agreement:
     plan agreement --half-width .3 --alpha .7 @shares --json
     plan agreement --half-width .3 --alpha .7 @shares --coefficient gwet_ac --raters 3 --missing .1
+plan-trials:
+    plan trials --half-width .05
+    plan trials trials-before.csv --half-width .1 -k 3 --json
+    plan trials --half-width .1 --tasks 40 --p .8
+plan-trials-not-enough =1: plan trials trials-before.csv --half-width .01 --tasks 20
 plan-agreement-one-class =2: plan agreement --half-width .3 --alpha .7
 # What to do next
 status-demo-text: status @demo

@@ -1,7 +1,8 @@
 """The `asr` command; only this package prints.
 
 `main` is the group; a module holds the commands of one subject: `data`, `traces`, `people`,
-`reference`, `planning`, `agreement`, `calibrate`, `judge`, `results`, `gate`, `server`, `upkeep`.
+`reference`, `planning`, `agreement`, `calibrate`, `judge`, `results`, `gate`, `trials`, `server`,
+`upkeep`.
 `terminal` has the options and the printing of all, `production_options` those of commands on runs.
 `__main__` is for `python -m calibration.cli`.
 """

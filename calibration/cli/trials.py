@@ -5,30 +5,24 @@ from pathlib import Path
 import click
 
 from calibration.analyses.reliability.trials import TrialOptions, analyse_trials
-from calibration.cli.terminal import Output, print_result, with_output, with_seed
-from calibration.errors import CalibrationError, InputError
+from calibration.cli.terminal import (
+    EXISTING,
+    Output,
+    print_result,
+    whole_numbers,
+    with_output,
+    with_seed,
+)
+from calibration.errors import CalibrationError
 from calibration.reporting.sections import trials as text
 from calibration.tables.trials import SUCCESS
 
-FILE = click.Path(path_type=Path)
-
-
-def whole_numbers(option: str, given: str) -> tuple[int, ...]:
-    """Return the whole numbers of an option, sorted and once each."""
-    try:
-        found = {int(word) for word in given.split(",")}
-    except ValueError as error:
-        raise InputError(
-            f"{option} must be whole numbers separated by commas, got {given!r:.80}"
-        ) from error
-    return tuple(sorted(found))
-
 
 @click.command()
-@click.argument("file", type=FILE)
+@click.argument("file", type=EXISTING)
 @click.option(
     "--tasks",
-    type=FILE,
+    type=EXISTING,
     help="Describe the tasks: a file with task_id and difficulty, category or tier (core, edge).",
 )
 @click.option("--model", help="Take the trials of this model; models are never pooled.")
@@ -62,7 +56,7 @@ def whole_numbers(option: str, given: str) -> tuple[int, ...]:
 )
 @click.option("--steps", type=int, help="Say how many steps a task has, all of them needed.")
 @click.option(
-    "--baseline", type=FILE, help="Compare with this earlier file of trials, task by task."
+    "--baseline", type=EXISTING, help="Compare with this earlier file of trials, task by task."
 )
 @click.option(
     "--resamples",

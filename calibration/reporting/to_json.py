@@ -61,6 +61,7 @@ from calibration.analyses.judge.drift import AgainstHumans, ClassDrift, JudgeDri
 from calibration.analyses.judge.groups import GroupPair, GroupRates, GroupRow
 from calibration.analyses.judge.report import DIAGNOSTICS, DRIFT, GROUPS, JudgeReport
 from calibration.analyses.reliability.trial_changes import TrialsChange
+from calibration.analyses.reliability.trial_plan import TrialPlan
 from calibration.analyses.reliability.trials import (
     PassFigure,
     SuccessAfterRetries,
@@ -741,6 +742,7 @@ ROOTS: dict[str, tuple[type, str]] = {
     "gates": (GateAnalysis, "asr gate --json"),
     "plan": (Plan, "asr plan labels --json"),
     "stopping": (StoppingRule, "asr plan stop --json"),
+    "plan_trials": (TrialPlan, "asr plan trials --json"),
     "plan_agreement": (PlannedAgreement, "asr plan agreement --json"),
     "report": (SuccessRateReport, "asr report --json"),
     "status": (StoreStatus, "asr status --json"),

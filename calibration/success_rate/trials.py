@@ -3,6 +3,7 @@
 Per-task counts are `n` trials with `c` passes, as in `pass_at_k`; `k` trials are taken together.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
@@ -19,6 +20,7 @@ SLACK = 1e-9
 
 # More tasks than these are no plan.
 MOST_TASKS_PLANNED = 10_000_000
+MOST_TRIALS_PLANNED = 1_000
 
 
 def g_pass_at_k(n: int, c: int, k: int, threshold: float) -> float | None:
@@ -279,3 +281,39 @@ def _combinations(
             half_width=reached if possible else None,
             enough=possible and reached <= wanted + SLACK,
         )
+
+
+def trials_for_tasks(
+    half_width: float,
+    n_tasks: int,
+    *,
+    k: int = 1,
+    mean: float,
+    correlation: float,
+    confidence_level: float = 0.95,
+) -> int | None:
+    """Return the fewest trials per task with which so many tasks reach a half-width of pass^k.
+
+    None if 1,000 trials do not suffice: then more tasks are needed. Errors as
+    `tasks_for_half_width`.
+
+    Examples
+    --------
+    100 tasks alike are 4 x 100 trials, of which 385 are needed; tasks that pass always or never
+    need 385 tasks, whatever their trials:
+
+    >>> trials_for_tasks(0.05, 100, mean=0.5, correlation=0.0)
+    4
+    >>> trials_for_tasks(0.05, 100, mean=0.5, correlation=1.0)
+    """
+    numbers = range(k, MOST_TRIALS_PLANNED + 1)
+
+    def enough(n: int) -> bool:
+        one = tasks_for_half_width(
+            half_width, [n], k=k, mean=mean, correlation=correlation, n_tasks=n_tasks,
+            confidence_level=confidence_level,
+        )[0]  # fmt: skip
+        return one.enough
+
+    place = bisect_left(numbers, True, key=enough)
+    return numbers[place] if place < len(numbers) else None

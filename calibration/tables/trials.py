@@ -50,7 +50,7 @@ class TrialTable:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _TrialRows:
     """What is read so far; a trial that contradicts an earlier one takes that one along."""
 
     path: str
@@ -82,7 +82,7 @@ def read_trials(source: Source, *, success: str = SUCCESS) -> TrialTable:
         If the table cannot be read, or has no column task_id or `success`.
     """
     path = place_of(source)
-    reading, columns = _Reading(path=path), None
+    reading, columns = _TrialRows(path=path), None
     numbered, others = False, tuple[str, ...]()
     for line, row in any_rows(source):
         if columns is None:
@@ -119,7 +119,7 @@ def _columns(path: str, row: Row, needed: Iterable[str]) -> frozenset[str]:
 
 
 def _add(
-    reading: _Reading, line: int, row: Row, success: str, others: tuple[str, ...], numbered: bool
+    reading: _TrialRows, line: int, row: Row, success: str, others: tuple[str, ...], numbered: bool
 ) -> None:
     task, trial = cell_text(row.get(TASK)), cell_text(row.get(TRIAL)) if numbered else ""
     passed = _passed(row.get(success))

@@ -26,7 +26,12 @@ SCHEMA_OF = {
     "trials": "trials",
 }
 
-PLANS = {"labels": "plan", "stop": "stopping", "agreement": "plan_agreement"}
+PLANS = {
+    "labels": "plan",
+    "stop": "stopping",
+    "agreement": "plan_agreement",
+    "trials": "plan_trials",
+}
 
 
 @pytest.mark.parametrize("name", to_json.ROOTS)

@@ -1,1 +1,4 @@
-"""Reliability over repeated runs: `trials` of tasks, and the `trial_plan` of how many to run."""
+"""Reliability over repeated runs.
+
+`trials` of tasks, their `trial_changes` against a baseline, and the `trial_plan`: how many to run.
+"""

@@ -39,6 +39,7 @@ from calibration.success_rate.pass_at_k import (
 from calibration.success_rate.trials import compounded, shares_g, step_rate, tries_of_tasks
 from calibration.tables.labels import Source
 from calibration.tables.trials import TrialTable, read_task_groups, read_trials
+from calibration.text import counted
 
 MOST_K, MOST_KS, MOST_STEPS, MOST_RETRIES = 1_000, 20, 10_000, 100
 MOST_NAMED, MOST_GROUPS, EXAMPLES = 8, 200, 5
@@ -685,11 +686,11 @@ def _notes(
     if not chosen.table.numbered:
         yield "The file has no column trial: every row counts as a trial of its own."
     if chosen.n_other:
-        yield f"{chosen.n_other:,} trials of other models or versions are left out."
+        yield f"Left out: {counted(chosen.n_other, 'trial')} of other models or versions."
     words = advice(chosen.trials.n.size)
     if words:
-        yield f"{words[:1].upper()}{words[1:]} (below: Bayesian)."
-    few = [k for k, one in at.items() if one.n_tasks_too_few_trials]
+        yield f"{words[:1].upper()}{words[1:]}."
+    few = [k for k, one in at.items() if one.n_tasks_too_few_trials and one.estimate.ok]
     if few:
         yield (
             f"From k = {min(few)} on, tasks with fewer than k trials are left out, so that the "
@@ -699,6 +700,6 @@ def _notes(
     for name, known in groups.items():
         missing, unrun = len(present - known.keys()), len(known.keys() - present)
         if missing:
-            yield f"{missing:,} tasks have no {name}, and are in no group of it."
+            yield f"Without a {name}: {counted(missing, 'task')}."
         if unrun:
-            yield f"{unrun:,} tasks with a {name} have no trial."
+            yield f"With a {name} but no trial: {counted(unrun, 'task')}."

@@ -1,4 +1,5 @@
 """A result as a document.
 
-Modules: `success_rate`, `agreement`, `judge`, `judging`, `gates`, `plans`, `reference`, `status`.
+Modules: `success_rate`, `agreement`, `judge`, `judging`, `gates`, `plans`, `reference`, `status`,
+`trials`.
 """

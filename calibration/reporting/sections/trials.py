@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from calibration.analyses.reliability.trial_changes import AgainstBaseline, TrialsChange
+from calibration.analyses.reliability.trial_plan import TrialPlan, TrialPlanCase
 from calibration.analyses.reliability.trials import (
     PassFigure,
     StepCompounding,
@@ -29,6 +30,7 @@ from calibration.reporting.document import (
 )
 from calibration.reporting.sections.success_rate import count, p_value, points, small
 from calibration.text import counted
+from calibration.text import points as half_points
 
 MOST_TASKS_SHOWN = 20
 
@@ -314,3 +316,38 @@ def _made(found: TrialsAnalysis) -> Facts:
             ("fingerprint", found.fingerprint),
         )
     )
+
+
+def trial_plan(found: TrialPlan) -> Document:
+    """Return how many tasks and trials a half-width takes, as a document."""
+    figure_ = "pass@1" if found.k == 1 else f"pass^{found.k}"
+    level = f"{100 * found.confidence_level:g} %"
+    for_tasks = "" if found.n_tasks is None else f" from {counted(found.n_tasks, 'task')}"
+    return Document(
+        title=f"{figure_} to {half_points(found.half_width)} ({level}){for_tasks}",
+        about=(Name(f"basis: {found.basis}"),),
+        sections=tuple(Section(title="", blocks=tuple(_case(found, case))) for case in found.cases),
+    )
+
+
+def _case(found: TrialPlan, case: TrialPlanCase) -> Iterator[Block]:
+    yield table_of(
+        f"{case.name}: chance of a pass {case.mean:.3f}, correlation of two trials of a task "
+        f"{case.correlation:.3f}",
+        ("trials of each task", "tasks", "runs", "half-width", ""),
+        [
+            (
+                count(one.n_trials),
+                "-" if one.n_tasks is None else count(one.n_tasks),
+                "-" if one.n_runs is None else count(one.n_runs),
+                "-" if one.half_width is None else half_points(one.half_width),
+                "enough" if one.enough else "not enough",
+            )
+            for one in case.combinations
+        ],
+    )
+    if found.n_tasks is not None:
+        fewest = "no number of trials is enough: add tasks"
+        if case.fewest_trials is not None:
+            fewest = f"{counted(case.fewest_trials, 'trial')} of each task are enough"
+        yield small(f"With {counted(found.n_tasks, 'task')}, {fewest}.")
