@@ -87,7 +87,7 @@ OWN_LINE = ("files", "postgres", "table", "spark", "seed", "resamples", "confide
 
 ABOUT = (
     "pass@k: at least one of k trials of a task is complete; pass^k: all k are. Means over tasks "
-    "of equal weight; tasks with fewer than k labelled trials are left out and counted."
+    "of equal weight; tasks with fewer than k trials with an outcome are left out and counted."
 )
 
 MOST_POINTS = 40
