@@ -94,11 +94,11 @@ fork.toml --interval bca
 compare-one-side =2: compare runs.csv
 compare-nothing-left =1: compare runs.csv after.jsonl --from 2031-01-01
 # Repeated trials
-trials-text: trials trials.csv --tasks tasks.csv --model maker/model-x --baseline trials-before.csv \
---full
+trials-text: trials trials.csv --tasks tasks.csv --model maker/model-x --full --baseline \
+trials-before.csv
 trials-short-html: trials trials-before.csv -k 1,2,4,8 --tasks tasks.csv --html trials.html
-trials-json: trials trials.csv --tasks tasks.csv --model maker/model-x --baseline trials-before.csv \
---steps 8 --json
+trials-json: trials trials.csv --tasks tasks.csv --model maker/model-x --steps 8 --json --baseline \
+trials-before.csv
 trials-markdown: trials trials-before.csv --g-threshold .75 --retries 1 --markdown
 trials-models =2: trials trials.csv
 trials-too-few =1: trials trials-before.csv -k 9
