@@ -69,6 +69,28 @@ def count_trials(tasks: ArrayLike, passed: ArrayLike) -> Trials:
     return Trials(tasks=unique, n=n, c=c)
 
 
+def kinds_of(trials: Trials) -> tuple[Trials, IntArray]:
+    """Return one task of each kind of equal counts, and how many tasks are of that kind.
+
+    Examples
+    --------
+    >>> three = Trials(tasks=np.arange(3), n=np.array([4, 4, 4]), c=np.array([1, 3, 1]))
+    >>> kinds, like = kinds_of(three)
+    >>> kinds.c.tolist(), like.tolist()
+    ([1, 3], [2, 1])
+    """
+    kinds, like, _ = _kinds(trials.n, trials.c)
+    return kinds, like
+
+
+def _kinds(n: IntArray, c: IntArray) -> tuple[Trials, IntArray, IntArray]:
+    """Return the kinds of tasks, how many are of each, and the kind of each task."""
+    order = 1 + int(c.max(initial=0))
+    keys, kind, like = np.unique(n * order + c, return_inverse=True, return_counts=True)
+    kinds = Trials(tasks=np.arange(keys.size), n=keys // order, c=keys % order)
+    return kinds, like.astype(np.int64), kind.astype(np.int64)
+
+
 def pass_at_k(n: int, c: int, k: int) -> float | None:
     """Estimate the chance that at least one of k trials of a task passes; None where n < k.
 
@@ -285,13 +307,14 @@ def passes_of_tasks(
             )
             for k in ks
         )
-    kinds, kind, times = np.unique(
-        np.column_stack([n, c]), axis=0, return_inverse=True, return_counts=True
-    )
+    kinds, times, kind = _kinds(n, c)
     grid = _posterior(kinds, times)
     of_kind: list[list[tuple[Estimate, Estimate]]] = []
     if each_task:
-        of_kind = [_of_task(grid, int(m), int(x), ks, confidence_level) for m, x in kinds]
+        of_kind = [
+            _of_task(grid, m, x, ks, confidence_level)
+            for m, x in zip(kinds.n.tolist(), kinds.c.tolist(), strict=True)
+        ]
     names = np.asarray(trials.tasks).tolist() if each_task else []
     size = grid.a + grid.b
     found = []
@@ -308,7 +331,7 @@ def passes_of_tasks(
                 pass_at_k=of_kind[j][place][0],
                 pass_hat_k=of_kind[j][place][1],
             )
-            for name, m, x, j in zip(names, n, c, kind.ravel().tolist(), strict=False)
+            for name, m, x, j in zip(names, n, c, kind.tolist(), strict=False)
         )
         found.append(
             PassPosterior(
@@ -332,7 +355,7 @@ def _moment(a: FloatArray, b: FloatArray, k: int) -> FloatArray:
     return found
 
 
-def _posterior(kinds: IntArray, times: IntArray) -> _Grid:
+def _posterior(kinds: Trials, times: IntArray) -> _Grid:
     """Sum the posterior over m and log s on a grid that closes in on its mass."""
     mean, size = (0.0, 1.0), (float(np.log(SIZES[0])), float(np.log(SIZES[1])))
     for _ in range(MOST_ZOOMS):
@@ -349,7 +372,7 @@ def _posterior(kinds: IntArray, times: IntArray) -> _Grid:
     return replace(grid, weight=grid.weight / grid.weight.sum())
 
 
-def _density(kinds: IntArray, times: IntArray, arc: FloatArray, log_s: FloatArray) -> _Grid:
+def _density(kinds: Trials, times: IntArray, arc: FloatArray, log_s: FloatArray) -> _Grid:
     """Return the posterior density of each cell, 1 in the highest.
 
     m is sin^2 of `arc` x pi / 2: cells narrow towards 0 and 1, where the mass lies if all trials of
@@ -360,7 +383,7 @@ def _density(kinds: IntArray, times: IntArray, arc: FloatArray, log_s: FloatArra
     angle = np.pi / 2 * (arc[:, None] + (arc[1] - arc[0]) * shift)
     s = np.exp(log_s)
     a, b = np.sin(angle) ** 2 * s, np.cos(angle) ** 2 * s
-    n, c = kinds.T
+    n, c = kinds.n, kinds.c
     density = _log_rising(a, c, times) + _log_rising(b, n - c, times) - _log_rising(s, n, times)
     density += np.log(np.sin(2 * angle))
     weight = np.exp(density - density.max())

@@ -24,8 +24,10 @@ from calibration.errors import CalibrationError, InputError
 from calibration.reporting import to_json
 from calibration.reporting.document import brief_lines, markdown, text_lines
 from calibration.reporting.sections.trials import trials as document
+from calibration.success_rate.pass_at_k import pass_of_tasks
 from calibration.taxonomy import default_taxonomy
 from tests.success_rate.test_golden_trials import AIRLINE
+from tests.success_rate.test_pass_at_k import trials
 
 FIGURE = {"value", "interval", "n_tasks", "n_tasks_too_few_trials", "method", "status"}
 

@@ -1,6 +1,6 @@
 """Repeated trials of tasks: pass@k, pass^k and what follows from them, of one model and version."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from calibration.success_rate.pass_at_k import (
     advice,
     count_trials,
     extrapolated,
+    kinds_of,
     no_trials,
     over_tasks,
     pass_of_one_task,
@@ -43,6 +44,9 @@ from calibration.text import counted
 
 MOST_K, MOST_KS, MOST_STEPS, MOST_RETRIES = 1_000, 20, 10_000, 100
 MOST_NAMED, MOST_GROUPS, EXAMPLES = 8, 200, 5
+
+# Where fewer tasks differ from the others, a bootstrap over tasks is too short.
+FEW_DIFFER = 5
 
 # Above this, the JSON holds the first tasks only.
 MOST_TASKS_LISTED = 10_000
@@ -426,10 +430,9 @@ class _Of:
     def kinds(self, rows: BoolArray, least: int = 1) -> tuple[Trials, IntArray]:
         """Return the kinds of tasks with `least` trials or more, and how many tasks are of each."""
         kept = rows & (self.trials.n >= least)
-        counts = np.column_stack([self.trials.n[kept], self.trials.c[kept]])
-        kinds, like = np.unique(counts, axis=0, return_counts=True)
-        n, c = kinds.reshape(-1, 2).T
-        return Trials(tasks=np.arange(n.size), n=n, c=c), like.astype(np.int64)
+        return kinds_of(
+            Trials(tasks=self.trials.tasks[kept], n=self.trials.n[kept], c=self.trials.c[kept])
+        )
 
     def rng(self) -> np.random.Generator:
         """Return the same stream for each figure: a further k changes no other."""
@@ -696,6 +699,7 @@ def _notes(
             f"From k = {min(few)} on, tasks with fewer than k trials are left out, so that the "
             "figures of several k are of different tasks; the curve is of one set of tasks."
         )
+    yield from _few_differ(chosen.trials, at)
     present = set(chosen.trials.tasks.tolist())
     for name, known in groups.items():
         missing, unrun = len(present - known.keys()), len(known.keys() - present)
@@ -703,3 +707,16 @@ def _notes(
             yield f"Without a {name}: {counted(missing, 'task')}."
         if unrun:
             yield f"With a {name} but no trial: {counted(unrun, 'task')}."
+
+
+def _few_differ(trials: Trials, ks: Iterable[int]) -> Iterator[str]:
+    """Yield a note on each figure that nearly all tasks agree on: its resamples vary too little."""
+    for k in ks:
+        n, c = trials.n[trials.n >= k], trials.c[trials.n >= k]
+        for name, share, end in (("pass@", shares_at, 1), ("pass^", shares_hat, 0)):
+            differ = int((share(n, c, k) != end).sum())
+            if 0 < differ < FEW_DIFFER:
+                yield (
+                    f"{name}{k} is {end} in all but {differ} of {counted(n.size, 'task')}: its "
+                    "interval over tasks is usually too short. Take the Bayesian one."
+                )

@@ -233,7 +233,7 @@ def change_table(classes: Sequence[ClassChange], titles: Mapping[str, str], *, t
             for c in classes
         ),
         scale=_around_zero(classes),
-        scale_labels=tuple(f"{100 * end:+.0f} pp" for end in _around_zero(classes)),
+        scale_labels=tuple(f"{100 * end:+z.0f} pp" for end in _around_zero(classes)),
         notes=tuple(notes((titles.get(c.outcome, c.outcome), c.change.estimate) for c in classes)),
     )
 
@@ -389,7 +389,7 @@ def _missing(report: SuccessRateReport) -> Iterator[Block]:
 # How the values of a unit are written, and the sign after them.
 WRITTEN: Mapping[str, tuple[Callable[[float], str], str]] = {
     "share": (lambda value: f"{100 * value:.1f}", " %"),
-    "score": (lambda value: f"{value:+.2f}", ""),
+    "score": (lambda value: f"{value:+z.2f}", ""),
     "usd": (usd, ""),
     "s": (lambda value: f"{value:,.1f}" if value >= 10 else f"{value:.2f}", " s"),
 }

@@ -22,13 +22,21 @@ from calibration.reporting.document import (
     Section,
     Table,
     Words,
-    figure,
     notes,
     number,
+    percent,
+    percent_number,
     table_of,
     usd,
 )
-from calibration.reporting.sections.success_rate import count, p_value, points, small
+from calibration.reporting.sections.success_rate import (
+    between,
+    count,
+    p_value,
+    points,
+    share,
+    small,
+)
 from calibration.text import counted
 from calibration.text import points as half_points
 
@@ -88,8 +96,8 @@ def _passes_table(found: TrialsAnalysis) -> Table:
         [
             (
                 str(k),
-                figure(at.estimate),
-                figure(hat.estimate),
+                share(at.estimate),
+                share(hat.estimate),
                 count(at.estimate.n),
                 count(at.n_tasks_too_few_trials),
                 found.band[k] or "-",
@@ -114,7 +122,7 @@ def _curve(found: TrialsAnalysis) -> Iterator[Block]:
     yield table_of(
         f"The {counted(curve.n_tasks, 'task')} with {curve.largest_k} trials or more, at every k",
         ("k", "pass@k", "pass^k"),
-        [(str(k), f"{at:.3f}", f"{curve.pass_hat_k[k]:.3f}") for k, at in curve.pass_at_k.items()],
+        [(str(k), percent(at), percent(curve.pass_hat_k[k])) for k, at in curve.pass_at_k.items()],
     )
 
 
@@ -124,7 +132,7 @@ def _pairs(
     yield table_of(
         title,
         ("k", "pass@k", "pass^k"),
-        [(str(k), figure(one.estimate), figure(hat[k].estimate)) for k, one in at.items()],
+        [(str(k), share(one.estimate), share(hat[k].estimate)) for k, one in at.items()],
         notes=_notes((f"k = {k}", one) for k in at for one in (at[k], hat[k])),
     )
 
@@ -132,7 +140,7 @@ def _pairs(
 def _bayesian(found: TrialsAnalysis) -> Iterator[Block]:
     one = found.bayesian
     yield from _pairs("", one.pass_at_k, one.pass_hat_k)
-    words = f"{one.method}. Chance of a pass {one.mean:.3f}"
+    words = f"{one.method}. Chance of a pass {percent(one.mean)}"
     if one.correlation is not None:
         words += f"; correlation of two trials of one task {one.correlation:.3f}"
     yield small(f"{words}.")
@@ -149,7 +157,7 @@ def _g_pass(found: TrialsAnalysis) -> Iterator[Block]:
         "",
         ("k", "G-Pass@k", "tasks"),
         [
-            (str(k), figure(one.estimate), count(one.estimate.n))
+            (str(k), share(one.estimate), count(one.estimate.n))
             for k, one in found.g_pass_at_k.items()
         ],
         notes=_notes((f"k = {k}", one) for k, one in found.g_pass_at_k.items()),
@@ -158,9 +166,9 @@ def _g_pass(found: TrialsAnalysis) -> Iterator[Block]:
 
 def _retries(found: SuccessAfterRetries) -> Iterator[Block]:
     items = [
-        ("success", number(found.success.estimate)),
+        ("success", percent_number(found.success.estimate)),
         ("expected tries", number(found.expected_tries.estimate)),
-        ("success, independent trials", number(found.independent_success.estimate)),
+        ("success, independent trials", percent_number(found.independent_success.estimate)),
         ("expected tries, independent trials", number(found.independent_tries.estimate)),
     ]
     if found.expected_usd is not None:
@@ -174,15 +182,13 @@ def _steps(found: StepCompounding | None) -> Iterator[Block]:
         return
     limits = ""
     if found.interval is not None:
-        limits = f" [{found.interval[0]:.4f}, {found.interval[1]:.4f}]"
-    yield Words(
-        text=f"pass@1 with {found.steps} independent steps, all needed, is {found.step_rate:.4f}"
-        f"{limits} a step."
-    )
+        limits = f" {between(found.interval, 2)}"
+    rate = f"{100 * found.step_rate:.2f} %{limits}"
+    yield Words(text=f"pass@1 with {found.steps} independent steps, all needed, is {rate} a step.")
     yield table_of(
         "",
         ("steps", "all succeed"),
-        [(str(n), f"{chance:.3f}") for n, chance in found.curve.items()],
+        [(str(n), percent(chance)) for n, chance in found.curve.items()],
     )
 
 
@@ -201,8 +207,8 @@ def _groups(what: str, groups: Mapping[str, TrialGroup]) -> Iterator[Block]:
             (
                 Name(name),
                 str(k),
-                figure(at.estimate),
-                figure(hat.estimate),
+                share(at.estimate),
+                share(hat.estimate),
                 count(at.estimate.n),
                 count(one.n_trials),
                 one.band[k] or "-",
@@ -251,8 +257,8 @@ def _change_row(name: str, group: str, one: TrialsChange) -> tuple[str, ...]:
     return (
         name,
         Name(group) if group else "all",
-        "-" if one.before is None else f"{one.before:.3f}",
-        "-" if one.after is None else f"{one.after:.3f}",
+        percent(one.before),
+        percent(one.after),
         points(one.difference),
         p_value(one.difference.p_value),
         p_value(one.p_holm),
@@ -278,18 +284,15 @@ def _tasks(found: TrialsAnalysis) -> Iterator[Block]:
 
 
 def _task_row(one: TaskTrials, first: int, largest: int) -> tuple[str, ...]:
-    def shown(value: float | None) -> str:
-        return "-" if value is None else f"{value:.3f}"
-
     shrunk = one.shrunk_pass_hat_k.get(first)
     return (
         Name(one.task_id),
         count(one.n),
         count(one.c),
-        shown(one.c / one.n),
-        shown(one.pass_at_k[largest]),
-        shown(one.pass_hat_k[largest]),
-        "-" if shrunk is None else figure(shrunk).removesuffix(" +"),
+        percent(one.c / one.n),
+        percent(one.pass_at_k[largest]),
+        percent(one.pass_hat_k[largest]),
+        "-" if shrunk is None else share(shrunk).removesuffix(" +"),
     )
 
 
@@ -332,7 +335,7 @@ def trial_plan(found: TrialPlan) -> Document:
 
 def _case(found: TrialPlan, case: TrialPlanCase) -> Iterator[Block]:
     yield table_of(
-        f"{case.name}: chance of a pass {case.mean:.3f}, correlation of two trials of a task "
+        f"{case.name}: chance of a pass {percent(case.mean)}, correlation of two trials of a task "
         f"{case.correlation:.3f}",
         ("trials of each task", "tasks", "runs", "half-width", ""),
         [
