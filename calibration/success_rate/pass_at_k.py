@@ -309,13 +309,12 @@ def passes_of_tasks(
         )
     kinds, times, kind = _kinds(n, c)
     grid = _posterior(kinds, times)
-    of_kind: list[list[tuple[Estimate, Estimate]]] = []
-    if each_task:
-        of_kind = [
-            _of_task(grid, m, x, ks, confidence_level)
-            for m, x in zip(kinds.n.tolist(), kinds.c.tolist(), strict=True)
-        ]
     names = np.asarray(trials.tasks).tolist() if each_task else []
+    # Only of the kinds that are named: there may be thousands.
+    of_kind = {
+        j: _of_task(grid, int(kinds.n[j]), int(kinds.c[j]), ks, confidence_level)
+        for j in np.unique(kind[: len(names)]).tolist()
+    }
     size = grid.a + grid.b
     found = []
     for place, k in enumerate(ks):

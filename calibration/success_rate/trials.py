@@ -20,6 +20,7 @@ SLACK = 1e-9
 
 # More tasks than these are no plan.
 MOST_TASKS_PLANNED = 10_000_000
+NARROWEST = 1e-6
 MOST_TRIALS_PLANNED = 1_000
 
 
@@ -244,7 +245,7 @@ def tasks_for_half_width(
 
     z^2 V / w^2 tasks, with V of `task_variance` and the normal z: tasks are a random sample. With
     `n_tasks` the half-width that so many give instead. Trials cannot replace tasks: V stays above
-    its part between tasks. ValueError if `half_width` is not in (0, 1), or as `task_variance`.
+    its part between tasks. ValueError if `half_width` is not in [1e-6, 1), or as `task_variance`.
 
     Examples
     --------
@@ -254,8 +255,8 @@ def tasks_for_half_width(
     385
     """
     check_confidence_level(confidence_level)
-    if not 0 < half_width < 1:
-        raise ValueError(f"half_width must be in (0, 1), got {half_width!r}")
+    if not NARROWEST <= half_width < 1:
+        raise ValueError(f"half_width must be in [{NARROWEST:g}, 1), got {half_width!r}")
     z = two_sided_z(confidence_level)
     return tuple(_combinations(half_width, n_trials, k, mean, correlation, n_tasks, z))
 

@@ -20,6 +20,7 @@ TIERS = ("core", "edge")
 MAX_NAME_BYTES = 4_096
 
 NO_TASK = "no task_id"
+NO_TEXT = "task_id or trial is a list or an object"
 LONG_TASK = f"the task_id is longer than {MAX_NAME_BYTES:,} bytes"
 NO_TRIAL = "no trial, though the file has that column"
 NO_SUCCESS = "success is empty"
@@ -62,6 +63,11 @@ class _TrialRows:
     others: list[tuple[str, ...]] = field(default_factory=list)
     seen: dict[tuple[str, ...], int] = field(default_factory=dict)
     contrary: set[int] = field(default_factory=set)
+    names: dict[str, str] = field(default_factory=dict)
+
+    def named(self, name: str) -> str:
+        """Return the first text that is equal to this one."""
+        return self.names.setdefault(name, name)
 
     def leave(self, reason: str, line: int) -> None:
         """Set a row aside."""
@@ -121,7 +127,11 @@ def _columns(path: str, row: Row, needed: Iterable[str]) -> frozenset[str]:
 def _add(
     reading: _TrialRows, line: int, row: Row, success: str, others: tuple[str, ...], numbered: bool
 ) -> None:
-    task, trial = cell_text(row.get(TASK)), cell_text(row.get(TRIAL)) if numbered else ""
+    if isinstance(row.get(TASK), dict | list) or isinstance(row.get(TRIAL), dict | list):
+        return reading.leave(NO_TEXT, line)
+    # A name of many rows is kept once.
+    task = reading.named(cell_text(row.get(TASK)))
+    trial = reading.named(cell_text(row.get(TRIAL))) if numbered else ""
     passed = _passed(row.get(success))
     if not task:
         return reading.leave(NO_TASK, line)
@@ -135,7 +145,7 @@ def _add(
         cost = cell_number(row, "cost_usd", maximum=MAX_USD)
     except FieldError:
         return reading.leave(BAD_COST, line)
-    own = tuple(cell_text(row.get(name)) for name in others)
+    own = tuple(reading.named(cell_text(row.get(name))) for name in others)
     if numbered:
         before = reading.seen.setdefault((task, trial, *own), len(reading.tasks))
         if before < len(reading.tasks):

@@ -100,6 +100,21 @@ def test_json_and_parquet_are_read_like_csv(tmp_path: Path) -> None:
     assert first.sources[0].sha256 != second.sources[0].sha256
 
 
+def test_hostile_cells_are_no_trials(tmp_path: Path) -> None:
+    file = tmp_path / "t.jsonl"
+    rows = [
+        {"task_id": {"a": 1}, "trial": 1, "success": True},
+        {"task_id": "a", "trial": [1], "success": True},
+        {"task_id": "x" * 5000, "trial": 1, "success": True},
+        {"task_id": "a", "trial": 1, "success": {"yes": 1}},
+        {"task_id": "a", "trial": 2, "success": 10**30},
+        {"task_id": "a", "trial": 10**30, "success": 1.0},
+    ]
+    file.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    made = analyse_trials(file, TrialOptions())
+    assert (made.n_trials, sum(left.n for left in made.set_aside)) == (1, 5)
+
+
 def test_a_column_of_rewards_may_be_named() -> None:
     rows = frame([4, 2]).rename(columns={"success": "reward"}).astype({"reward": float})
     made = found(rows, success="reward")
@@ -269,6 +284,7 @@ def test_plans_take_the_spread_of_earlier_trials() -> None:
     assert known.n_tasks == 246
     calls: list[Callable[[], object]] = [
         lambda: plan_trials(half_width=float("nan")),
+        lambda: plan_trials(half_width=1e-300),
         lambda: plan_trials(half_width=0.1, p=1.0),
         lambda: plan_trials(half_width=0.1, n_tasks=0),
         lambda: plan_trials(half_width=0.1, k=0),

@@ -9,6 +9,7 @@ from calibration.success_rate.pass_at_k import passes_of_tasks
 from calibration.success_rate.trials import (
     MOST_TASKS_PLANNED,
     MOST_TRIALS_PLANNED,
+    NARROWEST,
     TrialsCombination,
     tasks_for_half_width,
     trials_for_tasks,
@@ -106,8 +107,10 @@ def _checked(
     half_width: float, n_trials: Sequence[int], n_tasks: int | None, p: float | None, k: int
 ) -> list[int]:
     """Return the numbers of trials from k up; raise InputError if a number is out of range."""
-    if not 0 < half_width < 1:
-        raise InputError(f"--half-width must be above 0 and below 1, got {half_width}")
+    if not NARROWEST <= half_width < 1:
+        raise InputError(
+            f"--half-width must be from {NARROWEST:g} up and below 1, got {half_width}"
+        )
     if not n_trials or len(n_trials) > MOST_NUMBERS:
         raise InputError(f"--trials must be 1 to {MOST_NUMBERS} numbers, got {len(n_trials)}")
     if not all(1 <= n <= MOST_TRIALS_PLANNED for n in n_trials):

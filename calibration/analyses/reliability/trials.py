@@ -715,7 +715,7 @@ def _few_differ(trials: Trials, ks: Iterable[int]) -> Iterator[str]:
         n, c = trials.n[trials.n >= k], trials.c[trials.n >= k]
         for name, share, end in (("pass@", shares_at, 1), ("pass^", shares_hat, 0)):
             differ = int((share(n, c, k) != end).sum())
-            if 0 < differ < FEW_DIFFER:
+            if 0 < differ < min(FEW_DIFFER, n.size / 2):
                 yield (
                     f"{name}{k} is {end} in all but {differ} of {counted(n.size, 'task')}: its "
                     "interval over tasks is usually too short. Take the Bayesian one."
