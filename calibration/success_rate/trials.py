@@ -47,30 +47,6 @@ def g_pass_at_k(n: int, c: int, k: int, threshold: float) -> float | None:
     return None if n < k else float(shares_g(*counts, k, threshold)[0])
 
 
-def mean_g_pass_at_k(n: int, c: int, k: int) -> float | None:
-    """Estimate mG-Pass@k, the mean of G-Pass@k over thresholds above one half; None where n < k.
-
-    2/k times the sum over j from ceil(k/2) + 1 to k of the chance that at least j of k trials pass.
-    Unbiased under the assumptions of `pass_at_k`.
-
-    References
-    ----------
-    Liu et al. (2024), as `g_pass_at_k`. https://doi.org/10.48550/arXiv.2412.13147
-
-    Examples
-    --------
-    2/4 x (chance of 3 or more + chance of all 4) = (1 + 1/5) / 2 with four of five passes:
-
-    >>> mean_g_pass_at_k(5, 4, 4)
-    0.6
-    """
-    counts = checked_counts([n], [c], k)
-    if n < k:
-        return None
-    needed = range(ceil(k / 2) + 1, k + 1)
-    return 2 / k * sum(float(shares_g(*counts, k, j / k)[0]) for j in needed)
-
-
 def shares_g(n: IntArray, c: IntArray, k: int, threshold: float) -> FloatArray:
     """Return G-Pass@k of each task; every task has k trials or more."""
     if not 0 < threshold <= 1:

@@ -21,7 +21,6 @@ from calibration.success_rate.pass_at_k import (
 from calibration.success_rate.trials import (
     compounded,
     g_pass_at_k,
-    mean_g_pass_at_k,
     shares_g,
     step_rate,
     task_variance,
@@ -54,7 +53,6 @@ def test_g_pass_ends_at_pass_at_k_and_pass_hat_k() -> None:
     n, c = np.array([1000]), np.array([60])
     assert shares_g(n, c, 100, 0.07) == pytest.approx(shares_g(n, c, 100, 0.0699))
     assert g_pass_at_k(2, 2, 3, 0.5) is None
-    assert mean_g_pass_at_k(2, 2, 3) is None
     for wrong in (0.0, 1.1, float("nan")):
         with pytest.raises(ValueError, match="threshold must be"):
             g_pass_at_k(5, 3, 3, wrong)

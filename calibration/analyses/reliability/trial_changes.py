@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.statistics.contingency import holm
-from calibration.statistics.estimate import BoolArray, FloatArray, not_estimable
+from calibration.statistics.estimate import BoolArray, not_estimable
 from calibration.success_rate.comparison import Difference, difference_between
 from calibration.success_rate.pass_at_k import Trials, no_trials, shares_hat
 from calibration.success_rate.resampling import share_feature
-from calibration.success_rate.runs import RunCounts, count_runs
+from calibration.success_rate.runs import runs_of_tasks
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
 REGRESSION, IMPROVEMENT = "evidence of regression", "evidence of improvement"
@@ -141,8 +141,8 @@ class _Sides:
             )
         shares = [shares_hat(side.n, side.c, k) for side in (before, now)]
         found = difference_between(
-            self._counts(shares[0], before),
-            self._counts(shares[1], now),
+            runs_of_tasks(shares[0], taxonomy=self.taxonomy, tasks=before.tasks),
+            runs_of_tasks(shares[1], taxonomy=self.taxonomy, tasks=now.tasks),
             share_feature(self.taxonomy.success),
             rng=np.random.default_rng(self.options["seed"]),
             paired=self.paired,
@@ -157,12 +157,6 @@ class _Sides:
             p_holm=None,
             evidence="",
         )
-
-    def _counts(self, share: FloatArray, side: Trials) -> RunCounts:
-        rows = np.zeros((share.size, len(self.taxonomy.names)))
-        rows[:, self.taxonomy.place(self.taxonomy.success)] = share
-        rows[:, self.taxonomy.place(self.taxonomy.failed_check)] = 1 - share
-        return count_runs(rows, taxonomy=self.taxonomy, clusters=side.tasks)
 
     def by(self, known: Mapping[str, str]) -> dict[str, TrialsChange]:
         """Return the change of pass@1 in each group, with p-values adjusted by Holm."""

@@ -37,7 +37,13 @@ from calibration.success_rate.pass_at_k import (
     shares_at,
     shares_hat,
 )
-from calibration.success_rate.trials import compounded, shares_g, step_rate, tries_of_tasks
+from calibration.success_rate.trials import (
+    compounded,
+    shares_g,
+    step_rate,
+    tries_of_tasks,
+    with_retries,
+)
 from calibration.tables.labels import Source
 from calibration.tables.trials import TrialTable, read_task_groups, read_trials
 from calibration.text import counted
@@ -519,8 +525,7 @@ class _Of:
         r, everything = self.options.retries, np.ones(self.trials.n.size, dtype=np.bool_)
         kinds, like = self.kinds(everything, r + 1)
         all_kinds, all_like = self.kinds(everything)
-        failed = 1 - all_kinds.c / all_kinds.n
-        alone = sum((failed**i for i in range(1, r + 1)), np.zeros(failed.size))
+        alone = [with_retries(p, r) for p in (all_kinds.c / all_kinds.n).tolist()]
         known = np.isfinite(cost) & (self.trials.n >= r + 1)
         usd = cost[known] * tries_of_tasks(self.trials.n[known], self.trials.c[known], r)
         tries = tries_of_tasks(kinds.n, kinds.c, r)
@@ -530,8 +535,17 @@ class _Of:
             expected_tries=_as_tries(
                 self.figure((tries - 1) / max(1, r), like, no_trials(r + 1)), r
             ),
-            independent_success=self.figure(1 - failed ** (r + 1), all_like, no_trials(1)),
-            independent_tries=_as_tries(self.figure(alone / max(1, r), all_like, no_trials(1)), r),
+            independent_success=self.figure(
+                np.array([one.success for one in alone]), all_like, no_trials(1)
+            ),
+            independent_tries=_as_tries(
+                self.figure(
+                    np.array([(one.expected_tries - 1) / max(1, r) for one in alone]),
+                    all_like,
+                    no_trials(1),
+                ),
+                r,
+            ),
             expected_usd=float(usd.mean()) if usd.size else None,
         )
 
