@@ -8,7 +8,7 @@ PORT ?= 8501
 # Compiled once and kept: a run of the tests starts a hundred processes.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: install dev engines run test test-long snapshots check fuzz faults simulate bench bench-agreement bench-calibration bench-asr bench-judge bench-pages load screens vendor lock clean
+.PHONY: install dev engines run test test-long snapshots check fuzz faults simulate bench bench-agreement bench-calibration bench-asr bench-judge bench-pages bench-trials load screens vendor lock clean
 
 install: $(VENV)/.installed
 
@@ -100,6 +100,10 @@ bench-calibration: dev
 # docs/benchmarks/asr.md. 100 million: `make bench-asr ROWS="--rows 100000000"`.
 bench-asr: dev
 	$(BIN)/python -m benchmarks.asr $(ROWS)
+
+# pass@k and pass^k of 100,000 tasks, beside a plain loop and scorio: adds to docs/benchmarks/trials.md.
+bench-trials: dev
+	$(BIN)/python -m benchmarks.trials
 
 # Prompts a second, what the runner adds to a bare client, and memory by number of traces: adds to
 # docs/benchmarks/judge.md; about five minutes.

@@ -93,6 +93,15 @@ compare-stricter: compare after.jsonl gate-good.csv --separate-intervals --margi
 fork.toml --interval bca
 compare-one-side =2: compare runs.csv
 compare-nothing-left =1: compare runs.csv after.jsonl --from 2031-01-01
+# Repeated trials
+trials-text: trials trials.csv --tasks tasks.csv --model maker/model-x --full --baseline \
+trials-before.csv
+trials-short-html: trials trials-before.csv -k 1,2,4,8 --tasks tasks.csv --html trials.html
+trials-json: trials trials.csv --tasks tasks.csv --model maker/model-x --steps 8 --json --baseline \
+trials-before.csv
+trials-markdown: trials trials-before.csv --g-threshold .75 --retries 1 --markdown
+trials-models =2: trials trials.csv
+trials-too-few =1: trials trials-before.csv -k 9
 # A report made again
 verify-file:
     report weighted.parquet --resamples 100 --compare-to none --json > again.json
@@ -183,6 +192,11 @@ plan-nothing-asked =2: plan labels @demo
 plan-agreement:
     plan agreement --half-width .3 --alpha .7 @shares --json
     plan agreement --half-width .3 --alpha .7 @shares --coefficient gwet_ac --raters 3 --missing .1
+plan-trials:
+    plan trials --half-width .05
+    plan trials trials-before.csv --half-width .1 -k 3 --json
+    plan trials --half-width .1 --tasks 40 --p .8
+plan-trials-not-enough =1: plan trials trials-before.csv --half-width .01 --tasks 20
 plan-agreement-one-class =2: plan agreement --half-width .3 --alpha .7
 # What to do next
 status-demo-text: status @demo

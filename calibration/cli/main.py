@@ -30,8 +30,8 @@ SECTIONS = {
     },
     "Results": {
         "status": "results", "report": "results", "compare": "results", "gate": "gate",
-        "reliability": "reliability", "tools": "tools", "grade": "tools", "traces": "traces",
-        "verify": "results",
+        "trials": "trials", "reliability": "reliability", "tools": "tools", "grade": "tools",
+        "traces": "traces", "verify": "results",
     },
     "Upkeep": {
         "backup": "upkeep", "restore": "upkeep", "upgrade": "upkeep", "doctor": "upkeep",

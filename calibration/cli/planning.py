@@ -13,6 +13,7 @@ from calibration.analyses.agreement.sample_size import (
     shares_of_batch,
 )
 from calibration.analyses.evidence.from_store import pooled_id
+from calibration.analyses.reliability.trial_plan import plan_trials
 from calibration.analyses.reviewers.progress import batch_results
 from calibration.analyses.sampling.draw import (
     SamplingDesign,
@@ -26,6 +27,7 @@ from calibration.analyses.sampling.escalation import SIGNALS, Signal, audit, esc
 from calibration.analyses.sampling.planning import plan_batch
 from calibration.analyses.sampling.stratified import ALLOCATIONS, Allocation, draw_allocated
 from calibration.cli.terminal import (
+    EXISTING,
     USE_JUDGE,
     Command,
     Group,
@@ -33,6 +35,7 @@ from calibration.cli.terminal import (
     open_to_read,
     open_to_write,
     print_result,
+    whole_numbers,
     with_batch,
     with_estimand,
     with_output,
@@ -41,8 +44,10 @@ from calibration.cli.terminal import (
 from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.post_stratification import Estimand
 from calibration.reporting.sections import plans
+from calibration.reporting.sections.trials import trial_plan
 from calibration.store import Store
 from calibration.store.people import LEAD, ranks
+from calibration.tables.trials import SUCCESS
 
 
 def with_labels_wanted(command: Command) -> Command:
@@ -58,7 +63,7 @@ def with_labels_wanted(command: Command) -> Command:
 
 @click.group(cls=Group)
 def plan() -> None:
-    """Plan how many traces to label, and see when labelling may stop."""
+    """Plan how many traces to label or trials to run, and see when labelling may stop."""
 
 
 @plan.command("labels")
@@ -237,6 +242,77 @@ def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassS
         return ClassShares(shares=tuple(float(share) for share in given.split(",")))
     except ValueError as error:
         raise InputError(f"--class-shares must be numbers separated by commas ({error})") from error
+
+
+@plan.command("trials")
+@click.argument("file", type=EXISTING, required=False)
+@click.option(
+    "--half-width", type=float, required=True, help="Aim at an interval of this half-width, as .05."
+)
+@click.option("--tasks", "n_tasks", type=int, help="Say how many tasks there are.")
+@click.option(
+    "--trials",
+    "n_trials",
+    default="1,2,3,5,10,20",
+    show_default=True,
+    help="Compare these numbers of trials of each task, separated by commas.",
+)
+@click.option("--p", type=float, help="Expect this chance of a pass; without it, .5 or FILE's.")
+@click.option("-k", "--k", type=int, default=1, show_default=True, help="Plan for pass^K.")
+@click.option("--model", help="Take the trials of this model in FILE.")
+@click.option("--agent-version", help="Take the trials of this agent version in FILE.")
+@click.option(
+    "--success",
+    default=SUCCESS,
+    show_default=True,
+    help="Read from this column of FILE whether a trial passed.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Set the confidence level of the interval.",
+)
+@with_output
+def plan_trials_command(
+    file: Path | None,
+    half_width: float,
+    n_tasks: int | None,
+    n_trials: str,
+    p: float | None,
+    k: int,
+    model: str | None,
+    agent_version: str | None,
+    success: str,
+    confidence: float,
+    output: Output,
+) -> None:
+    """Say how many tasks, and trials of each, tell pass@1 or pass^K that precisely.
+
+    FILE holds earlier trials, as for `asr trials`; how much its tasks differ is taken from it.
+    Without it the plan is for the worst case, that every task passes always or never.
+
+    \b
+    asr plan trials --half-width .05
+    asr plan trials runs.csv --half-width .05 -k 3
+    asr plan trials --half-width .1 --tasks 40 --p .8
+    """
+    found = plan_trials(
+        file,
+        half_width=half_width,
+        n_trials=whole_numbers("--trials", n_trials),
+        n_tasks=n_tasks,
+        p=p,
+        k=k,
+        success=success,
+        model=model,
+        agent_version=agent_version,
+        confidence_level=confidence,
+    )
+    print_result(found, trial_plan, output)
+    if not any(one.enough for case in found.cases for one in case.combinations):
+        raise CalibrationError("none of these numbers of trials is enough; add tasks or trials")
 
 
 @click.command()

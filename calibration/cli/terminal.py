@@ -176,6 +176,17 @@ def with_judge(command: Command) -> Command:
     return wrapped
 
 
+def whole_numbers(option: str, given: str) -> tuple[int, ...]:
+    """Return the whole numbers of an option, sorted and once each."""
+    try:
+        found = {int(word) for word in given.split(",")}
+    except ValueError as error:
+        raise InputError(
+            f"{option} must be whole numbers separated by commas, got {given!r:.80}"
+        ) from error
+    return tuple(sorted(found))
+
+
 def print_result(result: Any, document: Callable[[Any], "Document"], output: Output) -> None:
     """Print or write a result in the form that was asked for; short text unless another was."""
     from calibration.reporting.document import markdown

@@ -289,9 +289,9 @@ def of_non_inferior(gate: Setting, measured: Measurements) -> GateResult:
         status: Status = "not_estimable"
         why = estimate.status.removeprefix("not_estimable: ")
     elif lower > -margin - ROUNDING:
-        status, why = "pass", f"lower limit {100 * lower:+.1f} pp"
+        status, why = "pass", f"lower limit {100 * lower:+z.1f} pp"
     else:
-        status, why = "fail", f"not shown: lower limit {100 * lower:+.1f} pp"
+        status, why = "fail", f"not shown: lower limit {100 * lower:+z.1f} pp"
         upper = None if estimate.interval is None else estimate.interval[1]
         if gate.interval_aware and upper is not None and upper >= -margin:
             status, why = "pass", f"{why}, but not shown to be inferior either"

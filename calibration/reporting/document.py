@@ -183,9 +183,9 @@ def figure(result: Estimate, digits: int = 3) -> str:
     """Return value and interval of an estimate, without its status."""
     if result.value is None:
         return "not estimable"
-    text = f"{result.value:.{digits}f}"
+    text = f"{result.value:z.{digits}f}"
     if result.interval is not None:
-        text += f" [{result.interval[0]:.{digits}f}, {result.interval[1]:.{digits}f}]"
+        text += f" [{result.interval[0]:z.{digits}f}, {result.interval[1]:z.{digits}f}]"
     return text if result.status == OK else f"{text} +"
 
 

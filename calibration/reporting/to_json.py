@@ -69,6 +69,13 @@ from calibration.analyses.reliability.tools import (
     ToolAnalysis,
     ToolCorrectness,
 )
+from calibration.analyses.reliability.trial_changes import TrialsChange
+from calibration.analyses.reliability.trial_plan import TrialPlan
+from calibration.analyses.reliability.trials import (
+    PassFigure,
+    SuccessAfterRetries,
+    TrialsAnalysis,
+)
 from calibration.analyses.reviewers.progress import Progress, StoppingRule
 from calibration.analyses.sampling.draw import DrawnBatch
 from calibration.analyses.sampling.escalation import Audit
@@ -651,6 +658,23 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
     ),
     RateGroup: ("n asr asr_gross pass_rate cost ceiling_usd unit",),
     PassAtK: ("k pass_at_k pass_hat_k n_tasks n_too_few band",),
+    # Repeated trials
+    TrialsAnalysis: (
+        ("format", lambda of: "asr-trials/1", Literal["asr-trials/1"]),
+        "success_source model agent_version n_trials n_tasks ks pass_at_k pass_hat_k band task_set "
+        "independent_trials bayesian by_difficulty by_category by_tier g_pass_at_k g_threshold "
+        "retries step_compounding baseline tasks tasks_left_out set_aside other_trials notes "
+        "sources settings seed n_resamples confidence_level version fingerprint",
+    ),
+    PassFigure: (
+        "value=estimate.value interval=estimate.interval n_tasks=estimate.n "
+        "n_tasks_too_few_trials method=estimate.method status=estimate.status",
+    ),
+    SuccessAfterRetries: (
+        "retries success expected_tries independent.success=independent_success "
+        "independent.expected_tries=independent_tries expected_usd",
+    ),
+    TrialsChange: ("*difference before after n_tasks p_holm evidence",),
     WorkList: ("goes_to n weekly=by_week[] first",),
     Signal: ("name unit over_all weekly=by_week[]",),
     VerdictMix: ("status weekly=weeks",),
@@ -782,9 +806,11 @@ ROOTS: dict[str, tuple[type, str]] = {
     "grades": (GradingAnalysis, "asr grade --json"),
     "plan": (Plan, "asr plan labels --json"),
     "stopping": (StoppingRule, "asr plan stop --json"),
+    "plan_trials": (TrialPlan, "asr plan trials --json"),
     "plan_agreement": (PlannedAgreement, "asr plan agreement --json"),
     "reliability": (ReliabilityReport, "asr reliability --json"),
     "report": (SuccessRateReport, "asr report --json"),
     "status": (StoreStatus, "asr status --json"),
     "tools": (ToolAnalysis, "asr tools --json"),
+    "trials": (TrialsAnalysis, "asr trials --json"),
 }

@@ -668,7 +668,7 @@ def _read(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read_hidden(body: dict[str, Any]) -> dict[str, Any]:
     """Return the `HIDDEN_FIELDS` of a trace from their JSON; older parts hold fewer."""
-    lists = {"expected_calls": ExpectedCall, "violations": Violation}
+    lists: dict[str, type[Any]] = {"expected_calls": ExpectedCall, "violations": Violation}
     return body | {
         name: tuple(of(**item) for item in body[name])
         for name, of in lists.items()

@@ -5,6 +5,7 @@ estimators raise ValueError if `k` is below 1, a `c` is outside [0, n], or the c
 outside (0, 1).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -23,15 +24,22 @@ from calibration.statistics.intervals import MINIMUM_UNITS, NO_VARIATION
 from calibration.success_rate.resampling import ratio_estimates
 
 SIZES = (0.2, 300.0)
-GRID_MEAN, GRID_SIZE = 160, 80
+GRID_MEAN, GRID_SIZE = 128, 64
+COARSE_MEAN, COARSE_SIZE = 48, 24
 
 # Cells whose posterior density is below exp(-NEGLIGIBLE) of the highest are negligible.
 NEGLIGIBLE = 18.0
 
 MOST_ZOOMS = 8
 
+# Up to this number of trials, sums of logarithms are quicker than log gamma.
+MOST_FACTORS = 100
+
 # Points of the mixture for the interval of one task.
 MIXTURE = 2000
+
+# Multiples of it are evenly spread between whole numbers.
+GOLDEN = (5**0.5 - 1) / 2
 
 SHRUNK = "shrunk towards the other tasks"
 
@@ -59,6 +67,28 @@ def count_trials(tasks: ArrayLike, passed: ArrayLike) -> Trials:
     n = np.bincount(index, minlength=unique.size).astype(np.int64)
     c = np.bincount(index[success], minlength=unique.size).astype(np.int64)
     return Trials(tasks=unique, n=n, c=c)
+
+
+def kinds_of(trials: Trials) -> tuple[Trials, IntArray]:
+    """Return one task of each kind of equal counts, and how many tasks are of that kind.
+
+    Examples
+    --------
+    >>> three = Trials(tasks=np.arange(3), n=np.array([4, 4, 4]), c=np.array([1, 3, 1]))
+    >>> kinds, like = kinds_of(three)
+    >>> kinds.c.tolist(), like.tolist()
+    ([1, 3], [2, 1])
+    """
+    kinds, like, _ = _kinds(trials.n, trials.c)
+    return kinds, like
+
+
+def _kinds(n: IntArray, c: IntArray) -> tuple[Trials, IntArray, IntArray]:
+    """Return the kinds of tasks, how many are of each, and the kind of each task."""
+    order = 1 + int(c.max(initial=0))
+    keys, kind, like = np.unique(n * order + c, return_inverse=True, return_counts=True)
+    kinds = Trials(tasks=np.arange(keys.size), n=keys // order, c=keys % order)
+    return kinds, like.astype(np.int64), kind.astype(np.int64)
 
 
 def pass_at_k(n: int, c: int, k: int) -> float | None:
@@ -137,7 +167,7 @@ def shares_at(n: IntArray, c: IntArray, k: int) -> FloatArray:
     exponent = np.zeros(n.shape)
     for i in range(k):
         exponent += np.log1p(-np.where(sure, 0, c) / (n - i))
-    return np.where(sure, 1.0, -np.expm1(exponent))
+    return np.where(sure, 1.0, 0.0 - np.expm1(exponent))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +194,9 @@ class ShrunkTask:
 class PassPosterior:
     """Posterior pass@k and pass^k of the population of tasks: 1 - E[(1 - p)^k] and E[p^k].
 
-    `mean` and `size` are the posterior means of m and s, where p of a task is Beta(m s, (1 - m) s).
-    `tasks` have the status ``shrunk``.
+    `mean`, `size` and `correlation` are the posterior means of m, s and 1 / (1 + s), where p of a
+    task is Beta(m s, (1 - m) s); the correlation is that of two trials of one task. `tasks` have
+    the status ``shrunk``.
     """
 
     k: int
@@ -173,6 +204,7 @@ class PassPosterior:
     pass_hat_k: Estimate
     mean: float
     size: float
+    correlation: float
     tasks: tuple[ShrunkTask, ...]
 
 
@@ -249,39 +281,69 @@ def pass_of_tasks(
     >>> round(pass_of_tasks(eight, 1).pass_hat_k.value, 6)
     0.5
     """
-    n, c = checked_counts(trials.n, trials.c, k)
+    return passes_of_tasks(trials, [k], each_task=each_task, confidence_level=confidence_level)[0]
+
+
+def passes_of_tasks(
+    trials: Trials, ks: Sequence[int], *, each_task: bool = True, confidence_level: float = 0.95
+) -> tuple[PassPosterior, ...]:
+    """Estimate as `pass_of_tasks` does, for several k from one posterior.
+
+    Examples
+    --------
+    >>> eight = Trials(tasks=np.arange(8), n=np.full(8, 4), c=np.full(8, 2))
+    >>> [round(found.pass_hat_k.value, 2) for found in passes_of_tasks(eight, [1, 2])]
+    [0.5, 0.26]
+    """
+    for k in ks:
+        n, c = checked_counts(trials.n, trials.c, k)
     check_confidence_level(confidence_level)
     method = "hierarchy of Beta tasks, grid"
-    if not n.size:
+    if not trials.n.size:
         why = not_estimable("no task: add runs", method=method, confidence_level=confidence_level)
-        return PassPosterior(k=k, pass_at_k=why, pass_hat_k=why, mean=0.5, size=1.0, tasks=())
-    kinds, kind, times = np.unique(
-        np.column_stack([n, c]), axis=0, return_inverse=True, return_counts=True
-    )
-    grid = _posterior(kinds.astype(np.float64), times.astype(np.float64))
-    at, hat = (
-        _summary(values, grid.weight, n.size, method, confidence_level)
-        for values in (1 - _moment(grid.b, grid.a, k), _moment(grid.a, grid.b, k))
-    )
-    of_kind = []
-    if each_task:
-        of_kind = [_of_task(grid, int(m), int(s), k, confidence_level) for m, s in kinds]
-    return PassPosterior(
-        k=k,
-        pass_at_k=at,
-        pass_hat_k=hat,
-        mean=float(grid.weight @ (grid.a / (grid.a + grid.b))),
-        size=float(grid.weight @ (grid.a + grid.b)),
-        tasks=tuple(
+        return tuple(
+            PassPosterior(
+                k=k, pass_at_k=why, pass_hat_k=why, mean=0.5, size=1.0, correlation=0.5, tasks=()
+            )
+            for k in ks
+        )
+    kinds, times, kind = _kinds(n, c)
+    grid = _posterior(kinds, times)
+    names = np.asarray(trials.tasks).tolist() if each_task else []
+    # Only of the kinds that are named: there may be thousands.
+    of_kind = {
+        j: _of_task(grid, int(kinds.n[j]), int(kinds.c[j]), ks, confidence_level)
+        for j in np.unique(kind[: len(names)]).tolist()
+    }
+    size = grid.a + grid.b
+    found = []
+    for place, k in enumerate(ks):
+        at, hat = (
+            _summary(values, grid.weight, n.size, method, confidence_level)
+            for values in (1 - _moment(grid.b, grid.a, k), _moment(grid.a, grid.b, k))
+        )
+        shrunk = tuple(
             ShrunkTask(
-                task=name, n=int(m), c=int(s), pass_at_k=of_kind[j][0], pass_hat_k=of_kind[j][1]
+                task=name,
+                n=int(m),
+                c=int(x),
+                pass_at_k=of_kind[j][place][0],
+                pass_hat_k=of_kind[j][place][1],
             )
-            for name, m, s, j in zip(
-                np.asarray(trials.tasks).tolist(), n, c, kind.ravel().tolist(), strict=True
+            for name, m, x, j in zip(names, n, c, kind.tolist(), strict=False)
+        )
+        found.append(
+            PassPosterior(
+                k=k,
+                pass_at_k=at,
+                pass_hat_k=hat,
+                mean=float(grid.weight @ (grid.a / size)),
+                size=float(grid.weight @ size),
+                correlation=float(grid.weight @ (1 / (1 + size))),
+                tasks=shrunk,
             )
-            if each_task
-        ),
-    )
+        )
+    return tuple(found)
 
 
 def _moment(a: FloatArray, b: FloatArray, k: int) -> FloatArray:
@@ -292,27 +354,51 @@ def _moment(a: FloatArray, b: FloatArray, k: int) -> FloatArray:
     return found
 
 
-def _posterior(kinds: FloatArray, times: FloatArray) -> _Grid:
+def _posterior(kinds: Trials, times: IntArray) -> _Grid:
     """Sum the posterior over m and log s on a grid that closes in on its mass."""
     mean, size = (0.0, 1.0), (float(np.log(SIZES[0])), float(np.log(SIZES[1])))
     for _ in range(MOST_ZOOMS):
-        m, log_s = _middles(*mean, GRID_MEAN), _middles(*size, GRID_SIZE)
-        a = (m[:, None] * np.exp(log_s)).ravel()
-        b = ((1 - m)[:, None] * np.exp(log_s)).ravel()
-        density = -special.betaln(a, b) * times.sum()
-        for (n, c), count in zip(kinds.tolist(), times.tolist(), strict=True):
-            density += count * special.betaln(a + c, b + n - c)
-        density -= density.max()
-        seen = (density > -NEGLIGIBLE).reshape(m.size, log_s.size)
-        closer_mean = _around(m, seen.any(axis=1), mean)
-        closer_size = _around(log_s, seen.any(axis=0), size)
+        grid = _density(kinds, times, _middles(*mean, COARSE_MEAN), _middles(*size, COARSE_SIZE))
+        seen = (grid.weight > np.exp(-NEGLIGIBLE)).reshape(COARSE_MEAN, COARSE_SIZE)
+        closer_mean = _around(_middles(*mean, COARSE_MEAN), seen.any(axis=1), mean)
+        closer_size = _around(_middles(*size, COARSE_SIZE), seen.any(axis=0), size)
         if _length(closer_mean) > 0.6 * _length(mean) and _length(closer_size) > 0.6 * _length(
             size
         ):
             break
         mean, size = closer_mean, closer_size
-    weight = np.exp(density)
-    return _Grid(a=a, b=b, weight=weight / weight.sum())
+    grid = _density(kinds, times, _middles(*mean, GRID_MEAN), _middles(*size, GRID_SIZE))
+    return replace(grid, weight=grid.weight / grid.weight.sum())
+
+
+def _density(kinds: Trials, times: IntArray, arc: FloatArray, log_s: FloatArray) -> _Grid:
+    """Return the posterior density of each cell, 1 in the highest.
+
+    m is sin^2 of `arc` x pi / 2: cells narrow towards 0 and 1, where the mass lies if all trials of
+    all tasks agree. Columns are shifted against each other, so that no two cells share their m, of
+    which the quantiles would be steps.
+    """
+    shift = (np.arange(log_s.size) * GOLDEN + 0.5) % 1 - 0.5
+    angle = np.pi / 2 * (arc[:, None] + (arc[1] - arc[0]) * shift)
+    s = np.exp(log_s)
+    a, b = np.sin(angle) ** 2 * s, np.cos(angle) ** 2 * s
+    n, c = kinds.n, kinds.c
+    density = _log_rising(a, c, times) + _log_rising(b, n - c, times) - _log_rising(s, n, times)
+    density += np.log(np.sin(2 * angle))
+    weight = np.exp(density - density.max())
+    return _Grid(a=a.ravel(), b=b.ravel(), weight=weight.ravel())
+
+
+def _log_rising(x: FloatArray, values: IntArray, times: IntArray) -> FloatArray:
+    """Return the sum over values of log(x (x + 1) ... (x + value - 1)), each `times` times."""
+    found = np.zeros(x.shape)
+    if values.max() <= MOST_FACTORS:
+        for i in range(values.max()):
+            found += times[values > i].sum() * np.log(x + i)
+        return found
+    for value in np.unique(values).tolist():
+        found += times[values == value].sum() * (special.gammaln(x + value) - special.gammaln(x))
+    return found
 
 
 def _middles(low: float, high: float, cells: int) -> FloatArray:
@@ -353,9 +439,9 @@ def _summary(
 
 
 def _of_task(
-    grid: _Grid, n: int, c: int, k: int, confidence_level: float
-) -> tuple[Estimate, Estimate]:
-    """Return pass@k and pass^k of a task with these counts.
+    grid: _Grid, n: int, c: int, ks: Sequence[int], confidence_level: float
+) -> list[tuple[Estimate, Estimate]]:
+    """Return pass@k and pass^k of a task with these counts, for each k.
 
     Its p is a mixture of Beta(a + c, b + n - c) over the grid. The interval is read from evenly
     spread points of the mixture: golden section in p, even steps in the cells.
@@ -364,12 +450,13 @@ def _of_task(
     order = np.argsort(grid.a / (grid.a + grid.b), kind="stable")
     even = (np.arange(MIXTURE) + 0.5) / MIXTURE
     cells = order[np.searchsorted(np.cumsum(grid.weight[order]), even).clip(max=order.size - 1)]
-    within = (np.arange(MIXTURE) * (np.sqrt(5) - 1) / 2 + 0.5) % 1
+    within = (np.arange(MIXTURE) * GOLDEN + 0.5) % 1
     p = special.betaincinv(a[cells], b[cells], within)
     tail = (1 - confidence_level) / 2
     low, high = np.quantile(p, [tail, 1 - tail]).tolist()
-    at, hat = (
-        Estimate(
+
+    def shrunk(value: float, limits: tuple[float, float]) -> Estimate:
+        return Estimate(
             value=value,
             interval=limits,
             n=n,
@@ -377,15 +464,17 @@ def _of_task(
             confidence_level=confidence_level,
             status=f"provisional: {SHRUNK}",
         )
-        for value, limits in (
-            (
+
+    return [
+        (
+            shrunk(
                 float(grid.weight @ (1 - _moment(b, a, k))),
                 (1 - (1 - low) ** k, 1 - (1 - high) ** k),
             ),
-            (float(grid.weight @ _moment(a, b, k)), (low**k, high**k)),
+            shrunk(float(grid.weight @ _moment(a, b, k)), (low**k, high**k)),
         )
-    )
-    return at, hat
+        for k in ks
+    ]
 
 
 Band = Literal["reliable", "inconsistent", "needs improvement", "mixed"]
@@ -456,24 +545,23 @@ def pass_over_tasks(
     like = np.ones(n.size, dtype=np.int64) if like is None else like
     entering, too_few = int(like[enough].sum()), int(like[~enough].sum())
     if not entering:
-        why = f"no task has {k} trials: run each task {k} times or more"
-        nothing = not_estimable(why, method="mean over tasks", confidence_level=confidence_level)
+        nothing = not_estimable(
+            no_trials(k), method="mean over tasks", confidence_level=confidence_level
+        )
         return PassAtK(
             k=k, pass_at_k=nothing, pass_hat_k=nothing, n_tasks=0, n_too_few=too_few, advice=""
         )
     of_task = np.column_stack(
         [shares_at(n[enough], c[enough], k), shares_hat(n[enough], c[enough], k)]
     )
-    estimates = ratio_estimates(
+    at, hat = over_tasks(
         of_task,
-        np.ones_like(of_task),
         weights=None if weights is None else np.asarray(weights, dtype=np.float64)[enough],
         like=like[enough],
         rng=rng,
         n_resamples=n_resamples,
         confidence_level=confidence_level,
     )
-    at, hat = (_of_tasks(estimate, entering) for estimate in estimates)
     return PassAtK(
         k=k,
         pass_at_k=at,
@@ -484,11 +572,46 @@ def pass_over_tasks(
     )
 
 
+def over_tasks(
+    of_task: FloatArray,
+    *,
+    rng: np.random.Generator,
+    weights: FloatArray | None = None,
+    like: IntArray | None = None,
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+) -> tuple[Estimate, ...]:
+    """Estimate the means over tasks of figures in [0, 1], with the intervals of `pass_over_tasks`.
+
+    Parameters
+    ----------
+    of_task : float array, shape (n_tasks, n_figures)
+        Figures of each task.
+
+    Examples
+    --------
+    >>> over_tasks(np.array([[0.0], [0.5], [1.0]]), rng=np.random.default_rng(1))[0].value
+    0.5
+    """
+    estimates = ratio_estimates(
+        of_task,
+        np.ones_like(of_task),
+        weights=weights,
+        like=like,
+        rng=rng,
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+    )
+    n_tasks = len(of_task) if like is None else int(like.sum())
+    return tuple(_of_tasks(estimate, n_tasks) for estimate in estimates)
+
+
 def extrapolated(
     trials: Trials,
     k: int,
     *,
     rng: np.random.Generator,
+    like: IntArray | None = None,
     n_resamples: int = 1000,
     confidence_level: float = 0.95,
 ) -> PassAtK:
@@ -496,6 +619,7 @@ def extrapolated(
 
     For k above the number of trials there is no unbiased estimate. This one takes c/n for p: with
     few trials pass^k is biased upwards and pass@k downwards. Every estimate is ``provisional``.
+    `like` as in `pass_over_tasks`.
 
     Examples
     --------
@@ -511,18 +635,23 @@ def extrapolated(
             k=k, pass_at_k=nothing, pass_hat_k=nothing, n_tasks=0, n_too_few=0, advice=""
         )
     share = c / n
-    of_task = np.column_stack([1 - (1 - share) ** k, share**k])
-    estimates = ratio_estimates(
-        of_task,
-        np.ones_like(of_task),
+    n_tasks = n.size if like is None else int(like.sum())
+    found = over_tasks(
+        np.column_stack([1 - (1 - share) ** k, share**k]),
+        like=like,
         rng=rng,
         n_resamples=n_resamples,
         confidence_level=confidence_level,
     )
-    at, hat = (_as_if_independent(_of_tasks(e, n.size), k) for e in estimates)
+    at, hat = (_as_if_independent(estimate, k) for estimate in found)
     return PassAtK(
-        k=k, pass_at_k=at, pass_hat_k=hat, n_tasks=n.size, n_too_few=0, advice=advice(n.size)
+        k=k, pass_at_k=at, pass_hat_k=hat, n_tasks=n_tasks, n_too_few=0, advice=advice(n_tasks)
     )
+
+
+def no_trials(k: int) -> str:
+    """Return why there is no figure of k trials, and what would help."""
+    return f"no task has {k} trials: run each task {k} times or more"
 
 
 def advice(n_tasks: int) -> str:

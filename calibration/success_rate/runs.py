@@ -408,6 +408,29 @@ def _gross(
 Names = Sequence[str | None] | NDArray[np.generic]
 
 
+def runs_of_tasks(
+    passes: FloatArray,
+    *,
+    taxonomy: Taxonomy,
+    weights: ArrayLike | None = None,
+    tasks: ArrayLike | None = None,
+) -> RunCounts:
+    """Count one run per task: a success by its share of passes, a failed check by the rest.
+
+    `weights` and `tasks` as `weights` and `clusters` of `count_runs`, which says what is raised.
+
+    Examples
+    --------
+    >>> from calibration.taxonomy import default_taxonomy
+    >>> runs_of_tasks(np.array([1.0, 0.25]), taxonomy=default_taxonomy()).success.tolist()
+    [1.0, 0.25]
+    """
+    rows = np.zeros((passes.size, len(taxonomy.names)))
+    rows[:, taxonomy.place(taxonomy.success)] = passes
+    rows[:, taxonomy.place(taxonomy.failed_check)] = 1 - passes
+    return count_runs(rows, taxonomy=taxonomy, weights=weights, clusters=tasks)
+
+
 def count_runs(
     outcomes: ArrayLike,
     *,

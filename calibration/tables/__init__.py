@@ -1,1 +1,4 @@
-"""Tables in CSV, JSONL, Parquet: `rows` with their line, typed `labels`, and their `vocabulary`."""
+"""Tables in CSV, JSONL, Parquet: `rows` with their line, typed `labels`, and their `vocabulary`.
+
+`trials` are repeated runs of tasks, and descriptions of the tasks.
+"""

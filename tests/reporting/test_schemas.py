@@ -26,9 +26,15 @@ SCHEMA_OF = {
     "calibrate": "calibration",
     "status": "status",
     "reliability": "reliability",
+    "trials": "trials",
 }
 
-PLANS = {"labels": "plan", "stop": "stopping", "agreement": "plan_agreement"}
+PLANS = {
+    "labels": "plan",
+    "stop": "stopping",
+    "agreement": "plan_agreement",
+    "trials": "plan_trials",
+}
 
 
 @pytest.mark.parametrize("name", to_json.ROOTS)

@@ -187,11 +187,11 @@ def _uses_apart(
     result: AgreementAnalysis, d: MarginDifference, name: str, outcome: str
 ) -> Recommendation:
     value, interval = d.difference.value or 0.0, d.difference.interval
-    reach = "" if interval is None else f" [{100 * interval[0]:+.1f}, {100 * interval[1]:+.1f}]"
+    reach = "" if interval is None else f" [{100 * interval[0]:+z.1f}, {100 * interval[1]:+z.1f}]"
     return Recommendation(
         kind="reviewer",
         what=f"Go through traces together with {name}: when is it {outcome}?",
-        why=f"{name} gives {outcome} {100 * value:+.1f} pp{reach} compared with the others on "
+        why=f"{name} gives {outcome} {100 * value:+z.1f} pp{reach} compared with the others on "
         f"the same traces (Holm p = {d.p_holm:.2g}).",
         traces=using_apart(result, d.rater, d.class_code, name),
     )

@@ -20,7 +20,12 @@ from calibration.gates.evaluate import ONE_SIDED, BaselineChange
 from calibration.statistics.estimate import not_estimable
 from calibration.success_rate.comparison import Difference, difference_between
 from calibration.success_rate.resampling import share_feature
-from calibration.success_rate.runs import OTHER_SCORE, RunCounts, count_runs, counts_of_frame
+from calibration.success_rate.runs import (
+    OTHER_SCORE,
+    RunCounts,
+    counts_of_frame,
+    runs_of_tasks,
+)
 from calibration.taxonomy import Taxonomy, default_credits
 
 MOST_CATEGORIES = 200
@@ -63,13 +68,10 @@ class TaskRates:
     def counts(self, taxonomy: Taxonomy) -> RunCounts:
         """Return one run per task, complete by its share of successes."""
         share = self.passed / self.n
-        rows = np.zeros((share.size, len(taxonomy.names)))
-        rows[:, taxonomy.place(taxonomy.success)] = share
-        rows[:, taxonomy.place(taxonomy.failed_check)] = 1 - share
         if self.names is not None:
-            return count_runs(rows, taxonomy=taxonomy, weights=self.weights, clusters=self.names)
-        return count_runs(
-            np.repeat(rows, self.like, axis=0),
+            return runs_of_tasks(share, taxonomy=taxonomy, weights=self.weights, tasks=self.names)
+        return runs_of_tasks(
+            np.repeat(share, self.like),
             taxonomy=taxonomy,
             weights=np.repeat(self.weights, self.like),
         )

@@ -62,6 +62,10 @@ from calibration.tables.rows import as_csv
 from calibration.taxonomy import Taxonomy
 from calibration.text import calendar, counted
 
+# Numbers of trials taken together in a report, as far as tasks have so many, and agents shown.
+KS = (1, 2, 3, 4, 5, 8)
+MOST_AGENTS = 20
+
 # The name of each rate, and the columns that record it.
 RATES: Mapping[str, tuple[str, str]] = {
     "errors": ("runs that ended in an error", "status"),

@@ -1,6 +1,5 @@
 """The success-rate report on tables of runs."""
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,6 +12,8 @@ from numpy.typing import NDArray
 from calibration.analyses.evidence.data import frames_digest, package_version, settings_digest
 from calibration.analyses.reference_traces import marks, reference_names, refuse_reference
 from calibration.analyses.success_rate.assembly import (
+    KS,
+    MOST_AGENTS,
     Amounts,
     Earlier,
     LoadedRuns,
@@ -31,6 +32,7 @@ from calibration.analyses.success_rate.report import (
     SHOWN_RUNS,
     LeftOutRows,
     Origin,
+    Passes,
     RateGroup,
     ReportOptions,
     SourceFile,
@@ -38,6 +40,7 @@ from calibration.analyses.success_rate.report import (
     WorkList,
     origin_of,
     other_tables,
+    source_file,
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.records import Workflow
@@ -47,15 +50,19 @@ from calibration.runs.counts import Reading, columns_of, count_named, laid_out, 
 from calibration.runs.results import Example, GateQuery, Notes, SetAsideRows
 from calibration.runs.sources import Place, kept_open, place_of
 from calibration.statistics.estimate import IntArray
+from calibration.success_rate.pass_at_k import Trials, pass_over_tasks
 from calibration.success_rate.rate import rate_of_counts, rates_by
 from calibration.success_rate.runs import RunCounts, counts_of_frame
 from calibration.taxonomy import Taxonomy, default_taxonomy
-from calibration.text import arms_left_out
-
-# A larger file is identified by its size and by its counts.
-MOST_HASHED = 16_000_000
+from calibration.text import arms_left_out, counted
 
 DIGITS = 6
+PASS_PART, UNKNOWN, VERSION = 7, "unknown", "agent_version"
+MANY_TASKS = "Repeated trials are not shown for so many tasks: `asr trials` takes them."
+SEVERAL_VERSIONS = (
+    "Repeated trials are not shown: runs may be of several agent versions, which are never pooled; "
+    "`asr trials --agent-version` takes those of one."
+)
 Window = tuple[datetime | None, datetime | None]
 
 
@@ -280,15 +287,7 @@ def reading_notes(notes: Notes, n: int, n_perturbed: int = 0) -> tuple[str, ...]
 
 def _source(path: str, files: Sequence[str]) -> SourceFile:
     file = Path(path)
-    if path not in files or not file.is_file():
-        return SourceFile(name=path)
-    size = file.stat().st_size
-    if size > MOST_HASHED:
-        return SourceFile(name=path, size=size)
-    with file.open("rb") as stream:
-        return SourceFile(
-            name=path, size=size, sha256=hashlib.file_digest(stream, "sha256").hexdigest()
-        )
+    return source_file(file) if path in files and file.is_file() else SourceFile(name=path)
 
 
 GIVEN = "outcomes taken as given, not calibrated"
@@ -353,6 +352,62 @@ def work_lists(place: Place, read: ProductionRead) -> Iterator[WorkList]:
         )
 
 
+def passes(read: ProductionRead, options: ReportOptions) -> tuple[tuple[Passes, ...], str]:
+    """Return pass@k and pass^k of models with repeated tasks, and a note on what is left out.
+
+    Trials of several models are never pooled. A run without a task is a task of its own.
+    """
+    runs = read.runs
+    if read.counts.tasks_grouped:
+        return (), MANY_TASKS
+    if runs.task is None or not runs.repeats:
+        return (), ""
+    if VERSION in read.columns:
+        return (), SEVERAL_VERSIONS
+    labels = runs.labels("model")
+    models = [(name, labels.of(name)) for name in labels.seen]
+    if (labels.codes < 0).any():
+        models.append((UNKNOWN, labels.codes < 0))
+    found: list[Passes] = []
+    more = 0
+    for number, (name, rows) in enumerate(models):
+        own = runs.where(rows)
+        if own.repeats and len(found) < MOST_AGENTS:
+            found.append(_passes_of(name, own, options, number))
+        else:
+            more += own.repeats
+    note = f"Left out: {counted(more, 'further model')} with repeated trials." if more else ""
+    return tuple(found), note
+
+
+def _passes_of(model: str, runs: RunCounts, options: ReportOptions, number: int) -> Passes:
+    """Return pass@k and pass^k of one model; a task weighs as its runs do on average."""
+    tasks, place = np.unique(np.asarray(runs.task), return_inverse=True)
+    n, c, weights = (
+        np.bincount(place, weights=of)
+        for of in (runs.runs, runs.runs * runs.success, runs.runs * runs.weight)
+    )
+    trials = Trials(tasks=tasks, n=n.astype(np.int64), c=np.rint(c).astype(np.int64))
+    most = int(trials.n.max())
+    return Passes(
+        agent=model,
+        n_tasks=tasks.size,
+        most_trials=most,
+        points=tuple(
+            pass_over_tasks(
+                trials,
+                k,
+                weights=weights / n,
+                rng=np.random.default_rng([options.seed, PASS_PART, number]),
+                n_resamples=options.n_resamples,
+                confidence_level=options.confidence_level,
+            )
+            for k in KS
+            if k <= most
+        ),
+    )
+
+
 def report_on_files(
     paths: Place | Sequence[str],
     *,
@@ -374,7 +429,7 @@ def report_on_files(
         by_tag, tags_left_out = tag_groups(place, read, options)
         lists = tuple(work_lists(place, read))
     settings = options.settings(place.settings(), taxonomy_path)
-    counts = read.counts
+    counts, (trials, left_out_models) = read.counts, passes(read, options)
     earlier_inputs = None if earlier is None else earlier.inputs
     made = assemble(
         loaded_runs(read, options, earlier),
@@ -389,7 +444,12 @@ def report_on_files(
         work_lists=lists,
         set_aside=tuple(map(left_out, counts.set_aside)),
         warnings=tuple(_warnings(read)),
-        notes=(*reading_notes(counts.notes, counts.n_kept), *made.notes),
+        notes=(
+            *reading_notes(counts.notes, counts.n_kept),
+            *([left_out_models] if left_out_models else []),
+            *made.notes,
+        ),
+        passes=trials,
         marks=marks(read.n_reference, earlier.n_reference if earlier else 0),
         details={
             "inputs": read.inputs,

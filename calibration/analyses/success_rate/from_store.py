@@ -33,6 +33,8 @@ from calibration.analyses.judge.calibration import (
 )
 from calibration.analyses.judge.groups import GroupRow, group_rows
 from calibration.analyses.success_rate.assembly import (
+    KS,
+    MOST_AGENTS,
     Amounts,
     Earlier,
     LoadedRuns,
@@ -435,8 +437,7 @@ BASIS = "human labels alone"
 # Half-widths that differ by more than this are a warning.
 APART = 0.20
 
-MOST_TAGS, MOST_AGENTS = 50, 20
-KS = (1, 2, 4, 8)
+MOST_TAGS = 50
 CORRECTED = "corrected for judge error"
 HUMAN_ONLY = "human labels only, not calibrated"
 SIMULATED = "SIMULATED DATA: labels, verdicts and production runs are drawn at random."

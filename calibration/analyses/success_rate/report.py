@@ -1,5 +1,6 @@
 """The success-rate report as an object, its options, and the parts shared by all sources."""
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,9 @@ PLACES = ("files", "postgres", "table", "spark", "taxonomy")
 
 SHOWN_RUNS = 20
 DEFAULT_WEIGHTS = "default_weights"
+# Of a larger file, the size and the counts are its identity.
+MOST_HASHED = 16_000_000
+
 PARTIAL = {"partial_30": 0.3, "partial_40": 0.4, "partial_50": 0.5}
 
 
@@ -223,6 +227,17 @@ class SourceFile:
     name: str
     size: int | None = None
     sha256: str | None = None
+
+
+def source_file(path: Path) -> SourceFile:
+    """Return the name, size and SHA-256 of a file; of one above 16 MB no SHA-256."""
+    size = path.stat().st_size
+    if size > MOST_HASHED:
+        return SourceFile(name=str(path), size=size)
+    with path.open("rb") as stream:
+        return SourceFile(
+            name=str(path), size=size, sha256=hashlib.file_digest(stream, "sha256").hexdigest()
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -351,8 +351,8 @@ def other_use(d: MarginDifference, rater: str, name: str, units: str) -> str:
     """Return the difference between a rater's use of a class and that of the others."""
     low, high = (100 * end for end in d.difference.interval or (0.0, 0.0))
     return (
-        f"{rater} gives {name} {100 * (d.difference.value or 0.0):+.1f} pp "
-        f"[{low:+.1f}, {high:+.1f}] compared with the others on the same {units} "
+        f"{rater} gives {name} {100 * (d.difference.value or 0.0):+z.1f} pp "
+        f"[{low:+z.1f}, {high:+z.1f}] compared with the others on the same {units} "
         f"(Holm p = {d.p_holm:.2g})"
     )
 

@@ -349,7 +349,7 @@ def corrected_by(found: TwoPhase, correction: float) -> str:
     """Return what the traces with two labels change."""
     return (
         f"two_phase: {found.overlap:,} of {found.estimate.n:,} labelled traces have two labels, "
-        f"adjudicated where they differ; they move the rate by {100 * correction:+.1f} points"
+        f"adjudicated where they differ; they move the rate by {100 * correction:+z.1f} points"
     )
 
 
@@ -438,7 +438,7 @@ def width_table(found: Calibration) -> Table | None:
             (
                 WIDTH[step.source][0],
                 known_from[step.source],
-                f"{100 * (step.end - step.start):+.1f} points",
+                f"{100 * (step.end - step.start):+z.1f} points",
                 f"\u00b1 {100 * step.end:.1f} points",
                 percent(step.share),
                 WIDTH[step.source][1],
@@ -476,8 +476,8 @@ def points_of(result: Estimate) -> str:
     """Return a difference in points of the rate with its limits."""
     if result.value is None:
         return "not estimable +"
-    limits = result.interval and ", ".join(f"{100 * x:+.1f}" for x in result.interval)
-    text = f"{100 * result.value:+.1f}{f' [{limits}]' if limits else ''}"
+    limits = result.interval and ", ".join(f"{100 * x:+z.1f}" for x in result.interval)
+    text = f"{100 * result.value:+z.1f}{f' [{limits}]' if limits else ''}"
     return text if result.status == OK else f"{text} +"
 
 
@@ -695,7 +695,7 @@ def _grades(found: OrdinalAgreement, names: Sequence[str]) -> Section:
         ("quadratic kappa", number(found.kappa)),
     ]
     if found.bias is not None:
-        items.append(("judge minus reviewers, mean", f"{found.bias:+.3f} grades"))
+        items.append(("judge minus reviewers, mean", f"{found.bias:+z.3f} grades"))
     blocks: list[Block] = [Facts(items=tuple(items))]
     if tuple(names) == tuple(STEPS):
         counts = "a human class counts as 5 (complete), 4 (partial_plus), else as 3 or less"

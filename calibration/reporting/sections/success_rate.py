@@ -87,7 +87,7 @@ OWN_LINE = ("files", "postgres", "table", "spark", "seed", "resamples", "confide
 
 ABOUT = (
     "pass@k: at least one of k trials of a task is complete; pass^k: all k are. Means over tasks "
-    "of equal weight; tasks with fewer than k labelled trials are left out and counted."
+    "of equal weight; tasks with fewer than k trials with an outcome are left out and counted."
 )
 
 MOST_POINTS = 40
@@ -140,7 +140,7 @@ def money(result: Estimate | None) -> str:
 def points(change: Difference | None) -> str:
     """Return a difference in percentage points with its limits."""
     found = None if change is None else change.estimate
-    return figure(found, lambda value: f"{100 * value:+.1f}", " pp", NOT_ESTIMABLE)
+    return figure(found, lambda value: f"{100 * value:+z.1f}", " pp", NOT_ESTIMABLE)
 
 
 def between(interval: tuple[float, float], digits: int = FEWEST_DIGITS) -> str:
@@ -233,7 +233,7 @@ def change_table(classes: Sequence[ClassChange], titles: Mapping[str, str], *, t
             for c in classes
         ),
         scale=_around_zero(classes),
-        scale_labels=tuple(f"{100 * end:+.0f} pp" for end in _around_zero(classes)),
+        scale_labels=tuple(f"{100 * end:+z.0f} pp" for end in _around_zero(classes)),
         notes=tuple(notes((titles.get(c.outcome, c.outcome), c.change.estimate) for c in classes)),
     )
 
@@ -389,7 +389,7 @@ def _missing(report: SuccessRateReport) -> Iterator[Block]:
 # How the values of a unit are written, and the sign after them.
 WRITTEN: Mapping[str, tuple[Callable[[float], str], str]] = {
     "share": (lambda value: f"{100 * value:.1f}", " %"),
-    "score": (lambda value: f"{value:+.2f}", ""),
+    "score": (lambda value: f"{value:+z.2f}", ""),
     "usd": (usd, ""),
     "s": (lambda value: f"{value:,.1f}" if value >= 10 else f"{value:.2f}", " s"),
 }
