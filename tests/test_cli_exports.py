@@ -171,3 +171,15 @@ def test_the_store_is_not_written_over(asr: Run, filled: list[str]) -> None:
     for what in ("labels", "verdicts"):
         words = [what, "export", *(["--judge", "j1"] if what == "verdicts" else [])]
         assert "is the store itself" in asr(*words, "--output", "asr.duckdb", code=2).stderr
+
+
+def test_reviewers_are_asked_for_violations_by_a_command(asr: Run, tmp_path: Path) -> None:
+    path = tmp_path / "asked.duckdb"
+    with Store.open(path, create=True):
+        pass
+    store = ("--store", path)
+    assert "are not asked" in asr("labels", "violations", *store).stdout
+    assert "no PII exposure" in asr("labels", "violations", "on", *store).stdout
+    assert data(asr("labels", "violations", "--json", *store))["violations"] is True
+    assert "are not asked" in asr("labels", "violations", "off", *store).stdout
+    asr("labels", "violations", "perhaps", *store, code=2)

@@ -106,7 +106,7 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
     "--human",
     type=FILE,
     help="Read the labels from this file: trace_id, outcome (empty for a skipped trace), and "
-    "optionally reviewer, adjudicated, weight, cluster, rationale, exposed.",
+    "optionally reviewer, adjudicated, weight, cluster, rationale, exposed, perturbation.",
 )
 @click.option(
     "--verdicts",

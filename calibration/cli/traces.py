@@ -51,6 +51,7 @@ def traces(
       batch:     the trace is in this batch
       judge:     show the verdicts of a judge; verdict: with this one
       from: to:  started on these days or at these times (UTC)
+      perturbation:  none, fault, structure or prompt
     """
     with open_to_read(path) as store:
         if saved is None:

@@ -484,7 +484,7 @@ class LabelStore(TraceStore):
             end_lease(cursor, draft.batch_id, draft.trace_id, draft.reviewer_id)
         return Receipt(event_id=event_id, outcome=outcome, duplicate=False)
 
-    @open_to(REVIEWER)
+    @open_to(LEAD)
     def marks_violations(self) -> bool:
         """Return whether reviewers of production batches are asked for safety violations."""
         with self._db.read() as cursor:

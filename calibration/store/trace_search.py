@@ -12,7 +12,14 @@ from cattrs.errors import BaseValidationError
 from cattrs.preconf.json import make_converter
 
 from calibration.errors import InputError, StoreError
-from calibration.records import NO_VERDICT, REFERENCE_SOURCE, SOURCE_JUDGE, YEARS
+from calibration.records import (
+    NO_VERDICT,
+    NOT_PERTURBED,
+    PERTURBATIONS,
+    REFERENCE_SOURCE,
+    SOURCE_JUDGE,
+    YEARS,
+)
 from calibration.store.batches import NO_COMPANION
 from calibration.store.database import Cursor, Database, utc_now
 from calibration.store.people import LEAD, StorePart, open_to
@@ -20,7 +27,7 @@ from calibration.store.traces import parts_directory
 from calibration.taxonomy import Taxonomy
 
 DISPUTED, UNLABELLED = "disputed", "unlabelled"
-FOR_LEADS = ("classes", "tags", "judge", "verdicts", "models")
+FOR_LEADS = ("classes", "tags", "judge", "verdicts", "models", "perturbations")
 MAX_OPTIONS = 500
 TASK_CHARS = 160
 
@@ -74,6 +81,7 @@ class TraceFilter:
     verdicts: tuple[str, ...] = ()  # of `judge`
     models: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()  # on any label, in any case
+    perturbations: tuple[str, ...] = ()  # none: also where nothing is recorded
 
     def __post_init__(self) -> None:
         if self.verdicts and self.judge is None:
@@ -84,6 +92,7 @@ class TraceFilter:
         for name, known in (
             ("classes", label_states(taxonomy)),
             ("verdicts", (*taxonomy.names, NO_VERDICT)),
+            ("perturbations", PERTURBATIONS),
         ):
             for value in getattr(self, name):
                 if value not in known:
@@ -113,9 +122,9 @@ KEYS = {
     "workflow": "workflows", "task": "task_key", "status": "statuses", "tool": "tool",
     "error": "tool_ended", "class": "classes", "tag": "tags", "judge": "judge",
     "verdict": "verdicts", "model": "models", "batch": "batch_id", "from": "started_from",
-    "to": "started_before",
+    "to": "started_before", "perturbation": "perturbations",
 }  # fmt: skip
-FOR_ANY = ("workflows", "statuses", "classes", "tags", "verdicts", "models")
+FOR_ANY = ("workflows", "statuses", "classes", "tags", "verdicts", "models", "perturbations")
 ENDED = {"yes": "error", "no": "ok"}
 MAX_SEARCH = 2_000
 
@@ -127,10 +136,10 @@ _WORD = re.compile(rf"{_QUOTED}|(\S+)")
 def parse_search(line: str, taxonomy: Taxonomy) -> TraceFilter:
     """Return the filter that a search line means.
 
-    A line has terms ``key:value`` and free words. Repeated workflow, status, class, tag, verdict
-    and model mean any of them; other keys come once. ``error:yes`` is a call (of `tool`) that
-    failed, ``error:no`` none; ``from`` and ``to`` are days or times in UTC, a day of ``to``
-    included. Free words are in the task or begin an id. Values with blanks or colons, and
+    A line has terms ``key:value`` and free words. Repeated workflow, status, class, tag, verdict,
+    model and perturbation mean any of them; other keys come once. ``error:yes`` is a call (of
+    `tool`) that failed, ``error:no`` none; ``from`` and ``to`` are days or times in UTC, a day of
+    ``to`` included. Free words are in the task or begin an id. Values with blanks or colons, and
     phrases, are in double quotes. Raises InputError with the place of what cannot be read.
 
     Examples
@@ -218,6 +227,8 @@ def _value(key: str, value: str, taxonomy: Taxonomy) -> Any:
         if value.lower() not in names:
             raise ValueError(f"it is one of {', '.join((*taxonomy.names, *more))}")
         return names[value.lower()]
+    if key == "perturbation" and value not in PERTURBATIONS:
+        raise ValueError(f"it is one of {', '.join(PERTURBATIONS)}")
     return value
 
 
@@ -368,6 +379,11 @@ def _query(
     ):
         if names:
             query.where(f"list_contains(?::VARCHAR[], {column})", list(names))
+    if chosen.perturbations:
+        query.where(
+            "list_contains(?::VARCHAR[], coalesce(t.perturbation, ?))",
+            list(chosen.perturbations), NOT_PERTURBED,
+        )  # fmt: skip
     if chosen.task_key is not None:
         query.where("t.task_key = ?", chosen.task_key)
     if chosen.started_from is not None:

@@ -196,6 +196,7 @@ def test_labels_come_under_letters_and_only_after_the_blind_decision(bench: Benc
     assert (due["trace_id"], due["outcome"], due["blind"]) == (trace, A, True)
     assert [(label["who"], label["outcome"]) for label in due["given"]] == [("A", C), ("B", P)]
     assert "ann" not in str(due["given"])
+    assert [label["violations"] for label in due["given"]] == ["", ""]
     assert list(bench.store.exposure_frame()["what"]) == ["labels"]
 
 

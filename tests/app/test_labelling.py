@@ -53,11 +53,12 @@ def test_a_quote_is_found_in_the_run_and_not_in_what_instructs_the_agent(store: 
 def test_the_page_learns_which_call_a_result_answers_and_who_was_simulated(store: Store) -> None:
     (trace, *_) = store.queue("anna", BATCH).items
     steps = (
-        Step(step_id="s1", role="assistant", tool="get", arguments="{}"),
+        Step(step_id="s1", role="assistant", tool="get", arguments="{}", agent="planner"),
         Step(step_id="s2", role="tool", tool="get", result="no", call="s1"),
     )
     shown = trace_for_page(replace(trace, steps=steps, simulated_user=True))
     assert [step.get("call") for step in shown["steps"]] == [None, "s1"]
+    assert [step.get("agent") for step in shown["steps"]] == ["planner", None]
     assert shown["simulated_user"] is True
     assert trace_for_page(trace)["simulated_user"] is False
 

@@ -28,6 +28,7 @@ HIDDEN = "XHIDDENX"
 COST = 0.7654321
 
 TRIAL = 974_711
+CONFIDENCE, TOKENS = 0.3141592, 864_213
 GRADE = "PASS"
 
 SEEN = "what the reviewer reads"
@@ -85,16 +86,26 @@ def tau2() -> Any:
 HIDDEN_OF_RECORD = {
     "task_id": f"{HIDDEN}-task", "trial": TRIAL, "model": f"{HIDDEN}-model", "cost_usd": COST,
     "agent_version": f"{HIDDEN}-version", "started_at": "2019-08-07T06:05:43",
-    "success_criteria": f"{HIDDEN}-criteria",
+    "success_criteria": f"{HIDDEN}-criteria", "confidence": CONFIDENCE, "context_tokens": TOKENS,
 }  # fmt: skip
+
+# CSV holds the same as JSON texts.
+HIDDEN_LISTS: dict[str, Any] = {
+    "expected_calls": [{"name": f"{HIDDEN}-call", "arguments": {HIDDEN: 1}, "step": HIDDEN}],
+    "violations": [{"constraint": f"{HIDDEN}-rule", "severity": "high", "step": HIDDEN}],
+}
 
 
 def record(trace_id: str) -> dict[str, Any]:
-    hidden = HIDDEN_OF_RECORD | {
-        "metadata": {HIDDEN: [HIDDEN]},
-        f"{HIDDEN}-column": HIDDEN,
-        "verdict": {"judge": f"{HIDDEN}-judge", "outcome": "abandoned", "reason": HIDDEN},
-    }
+    hidden = (
+        HIDDEN_OF_RECORD
+        | HIDDEN_LISTS
+        | {
+            "metadata": {HIDDEN: [HIDDEN]},
+            f"{HIDDEN}-column": HIDDEN,
+            "verdict": {"judge": f"{HIDDEN}-judge", "outcome": "abandoned", "reason": HIDDEN},
+        }
+    )
     shown = {"trace_id": trace_id, "workflow": "faq", "prompt": f"When: {SEEN} ({trace_id})"}
     return shown | {"response": "Monday.", "steps": [{"role": "user", "content": "hi"}]} | hidden
 
@@ -107,7 +118,8 @@ def transcript() -> dict[str, Any]:
     return {
         "task_id": f"{HIDDEN}-task", "trial_id": f"{HIDDEN}-trial", "workflow": "refunds",
         "model": f"{HIDDEN}-model", "messages": messages, "team": f"{HIDDEN}-team",
-        "grading": {"reward": 1, "reason": f"{HIDDEN}-reason"},
+        "grading": {"reward": 1, "reason": f"{HIDDEN}-reason"}, **HIDDEN_LISTS,
+        "confidence": CONFIDENCE, "context_tokens": TOKENS,
         "result": {"output": "Refunded.", "status": "completed", "cost_usd": COST},
     }  # fmt: skip
 
@@ -193,9 +205,10 @@ def seen_of_every_format(text: str) -> list[str]:
 
 def found_signs(text: str, *more: str) -> list[str]:
     """Return what is in the traffic and must not be."""
-    found = [sign for sign in (HIDDEN, str(COST), "2019-08", *more) if sign in text]
+    signs = (HIDDEN, str(COST), str(CONFIDENCE), "2019-08", *more)
+    found = [sign for sign in signs if sign in text]
     # As a number of its own: identifiers and times hold any digits by chance.
-    return found + re.findall(rf"(?<![\w.-]){TRIAL}(?![\w.-])", text)
+    return found + re.findall(rf"(?<![\w.-])(?:{TRIAL}|{TOKENS})(?![\w.-])", text)
 
 
 def test_nothing_hidden_goes_over_the_wire(server: Server, page: Page, tmp_path: Path) -> None:

@@ -45,7 +45,10 @@ CHANGES: dict[int, dict[str, Any]] = {
     1: {"task_key": "t/a", "trial": 1, "steps": calls(pay="oo"), "prompt": "Refund 50 % of Ärzte"},
     2: {"task_key": "t/a", "trial": 2, "steps": calls(find="e"), "model": "model-y"},
     3: {"workflow": "hotels", "started_at": datetime(2026, 1, 2, tzinfo=UTC), "steps": ()},
-    4: {"workflow": "hotels", "started_at": datetime(2026, 1, 3, tzinfo=UTC), "steps": ()},
+    4: {
+        "workflow": "hotels", "started_at": datetime(2026, 1, 3, tzinfo=UTC), "steps": (),
+        "perturbation": "fault",
+    },
     5: {"source": REFERENCE_SOURCE, "steps": calls(secret="o")},
 }  # fmt: skip
 
@@ -86,6 +89,8 @@ def found(store: Store, **chosen: Any) -> list[int]:
         ({"workflows": ("x' OR 1 = 1 --",)}, []),
         ({"statuses": ("failed",)}, [0]),
         ({"models": ("model-y",)}, [2]),
+        ({"perturbations": ("fault", "prompt")}, [4]),
+        ({"perturbations": ("none",)}, [0, 1, 2, 3]),
         ({"task_key": "t/a"}, [0, 1, 2]),
         ({"tool": "pay"}, [0, 1]),
         ({"tool": "pay", "tool_ended": "error"}, [0]),
@@ -121,7 +126,7 @@ EVERY_KEY = TraceFilter(
     workflows=("a b", "c"), statuses=("done",), task_key="t/1", text='one "two three" "x:y"',
     tool='say "hi"', tool_ended="ok", started_from=at(2), started_before=at(3, 4), batch_id="b",
     classes=("complete", "disputed"), judge="source:tau", verdicts=("no_verdict",), models=("m",),
-    tags=("policy gap",),
+    tags=("policy gap",), perturbations=("fault",),
 )  # fmt: skip
 
 
@@ -157,6 +162,7 @@ def test_every_line_is_read_or_refused_with_its_place(line: str) -> None:
         ("from:yesterday", "from:yesterday at character 1: write a day like from:2026-07-31"),
         ("from:2026-01-01T00:00+02:00", "times are in UTC, without a zone"),
         ("to:9999-12-31", "the year is not between 1990 and 2100"),
+        ("perturbation:chaos", "it is one of none, fault, structure, prompt"),
         ("verdict:complete", "verdict: needs the judge as well"),
         ("x" * 2_001, "at most 2,000 characters, got 2,001"),
     ],

@@ -7,7 +7,7 @@ import pytest
 from calibration.errors import LabelRefusedError
 from calibration.records import CONSTRAINTS, Violation
 from calibration.store import Store
-from tests.store.builders import Desk, query
+from tests.store.builders import ABANDONED, Desk, query
 
 LEAK = Violation(constraint=CONSTRAINTS[0], severity="high", step="s2")
 SPAM = Violation(constraint=CONSTRAINTS[2], severity="low")
@@ -65,6 +65,22 @@ def test_a_draft_keeps_them(desk: Desk) -> None:
     desk.save(here, violations=(LEAK,))
     (draft,) = desk.drafts()
     assert draft.violations == (LEAK,)
+
+
+def test_an_adjudicator_sees_them_after_the_blind_decision(shared_desk: Desk) -> None:
+    desk, store = shared_desk, shared_desk.store
+    here = desk.queue()[0]
+    desk.queue("bob")
+    store.add_reviewer("Lea", role="lead")
+    desk.label(here, violations=(LEAK,))
+    desk.label(here, "bob", answers=ABANDONED)
+    own = store.serve_adjudication(adjudicator="lea", batch_id=desk.batch, trace_ids=[here])
+    assert own is not None
+    assert store.queue("lea", own.batch_id).constraints == ()
+    Desk(store=store, batch=own.batch_id, traces=(here,)).label(here, "lea")
+    due = store.settlement("lea", desk.batch)
+    assert due is not None
+    assert {label.violations for label in due.labels} == {(LEAK,), None}
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,7 @@ EXAMPLES = 5
 MEAN_OVER_TASKS = "mean over tasks"
 GIVEN = "outcomes as given, not calibrated"
 HARMLESS = ("identical_duplicate", PERTURBED)
+NO_GATE = ("perturbation", "violations")
 PASS_PART = 20
 CORRUPTED = "data_corruption"
 OVER_PART = 24
@@ -660,7 +661,12 @@ class _Gating:
         frames = {"tasks": tables.tasks.fillna({"task": ""}).round(DIGITS)}
         if tables.latency is not None:
             frames["latency"] = tables.latency.table.round(DIGITS)
-        rows = [] if labels is None else [asdict(r) for rows in labels.rows.values() for r in rows]
+        given = [] if labels is None else [r for rows in labels.rows.values() for r in rows]
+        # As before labels had these: no gate depends on them.
+        rows = [
+            {name: value for name, value in asdict(row).items() if name not in NO_GATE}
+            for row in given
+        ]
         return settings_digest(
             {
                 "kind": "gates",

@@ -130,7 +130,8 @@ def _of_form(store: Store, dataset: ReferenceSet, form: str, tasks: set[str]) ->
 
 
 def _of_production(store: Store, chosen: Chosen, tasks: set[str]) -> list[str]:
-    frame = store.production_traces()
+    # Perturbed arms are judged where a batch of them is named: no rate takes their verdicts.
+    frame = store.production_traces(arms=chosen.batch is not None)
     if chosen.workflow is not None:
         known = sorted(frame["workflow"].unique())
         if chosen.workflow not in known:

@@ -22,6 +22,7 @@ from calibration.judging.selection import (
     SECOND,
     PairedComparison,
 )
+from calibration.judging.suggestions import SuggestedRule
 from calibration.reporting.document import (
     Document,
     Facts,
@@ -439,13 +440,15 @@ PROBES = {
 }  # fmt: skip
 
 
+def _rule(of: SuggestedRule) -> tuple[str, ...]:
+    """Return a suggested rule as a row."""
+    flag = "-" if of.copied is None else f"copied: {of.copied}"
+    return Name(of.question), Name(of.rule), Name(of.why), Name(flag)
+
+
 def suggested(found: Suggestions) -> Document:
     """Return rules that a model suggests for a judge."""
-    cells = [
-        (Name(of.question), Name(of.rule), Name(of.why),
-         "-" if of.copied is None else f"copied: {Name(of.copied)}")
-        for of in found.rules
-    ]  # fmt: skip
+    cells = [_rule(of) for of in found.rules]
     spent = f"{found.spent_tokens:,} tokens"
     if found.spent_usd is not None:
         spent = f"{usd(found.spent_usd)}, {spent}"
