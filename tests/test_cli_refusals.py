@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from calibration.cli import main
+from calibration.cli.terminal import FiniteRange
 from tests.analyses.production_files import MIXED10, runs
 from tests.analyses.production_files import write as write_table
 from tests.cli_runs import (
@@ -304,3 +305,26 @@ def test_a_path_that_is_no_text_is_told_and_not_a_traceback(asr: Run, tmp_path: 
     (aside,) = data(asr("import", name, "--json"))["set_aside"]
     assert aside["file"] == name
     assert "skipped: caf\\udce9.jsonl, line 2" in asr("import", name, "--yes").stdout
+
+
+def floats(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Yield every option for a number, by the words of its command."""
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            found = command.get_command(click.Context(command), name)
+            assert found is not None
+            yield from floats(found, (*words, name))
+        return
+    for parameter in command.params:
+        if isinstance(parameter.type, click.FloatRange):
+            assert isinstance(parameter.type, FiniteRange), (words, parameter.name)
+            yield " ".join(words), parameter.opts[0]
+
+
+def test_no_range_of_numbers_lets_nan_through(asr: Run) -> None:
+    known = set(floats(main))
+    assert len(known) > 15
+    assert ("judge run", "--cap-usd") in known
+    for value in ("nan", "inf"):
+        told = asr("agreement", "x.csv", "--confidence", value, code=2).stderr
+        assert "must be a number" in told or "is not in the range" in told

@@ -21,6 +21,7 @@ from calibration.cli.terminal import (
     open_to_read,
     print_result,
     with_batch,
+    with_confidence,
     with_output,
     with_seed,
     with_store,
@@ -77,13 +78,7 @@ WEEK = "week"
     help="Draw this many bootstrap resamples.",
 )
 @with_seed
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Set the confidence level of the intervals.",
-)
+@with_confidence
 @with_output
 def agreement(
     file: Path | None,

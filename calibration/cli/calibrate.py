@@ -1,6 +1,5 @@
 """The command that calibrates a judge against the humans: in the store, in files, or in tables."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +13,12 @@ from calibration.analyses.judge.report import report_on, report_on_store
 from calibration.cli.terminal import (
     DESIGN,
     USE_JUDGE,
+    FiniteRange,
     Output,
     open_to_read,
     print_result,
     with_batch,
+    with_confidence,
     with_estimand,
     with_output,
     with_seed,
@@ -87,13 +88,6 @@ def _named(value: str, form: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def _finite(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
-    """Refuse NaN, which passes any range check."""
-    if value is not None and not math.isfinite(value):
-        raise click.BadParameter(f"must be a number, got {value}")
-    return value
-
-
 @click.command()
 @with_store
 @with_batch
@@ -156,28 +150,19 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
 )
 @click.option(
     "--ceiling",
-    type=click.FloatRange(0, 1_000_000, min_open=True),
-    callback=_finite,
+    type=FiniteRange(0, 1_000_000, min_open=True),
     help="Set the cost ceiling of the files in USD per unit, for every workflow or for the one "
     "that --workflow names; without it, the taxonomy has the ceilings.",
 )
 @click.option("--workflow", help="Name the workflow that --ceiling is for.")
 @click.option(
     "--pseudo-count",
-    type=click.FloatRange(0, 1000),
-    callback=_finite,
+    type=FiniteRange(0, 1000),
     default=0.5,
     show_default=True,
     help="Spread this count over each row of the error rates before they are inverted.",
 )
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    callback=_finite,
-    default=0.95,
-    show_default=True,
-    help="Set the confidence level of the intervals.",
-)
+@with_confidence
 @with_seed
 @with_estimand
 @click.option(

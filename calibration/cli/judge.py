@@ -13,6 +13,7 @@ import numpy as np
 from calibration.cli.terminal import (
     EXISTING,
     Command,
+    FiniteRange,
     Group,
     Output,
     open_to_read,
@@ -52,9 +53,9 @@ def with_traces(command: Command) -> Command:
 def with_rates(command: Command) -> Command:
     """Add the limits of the endpoint."""
     options = (
-        click.option("--requests-per-minute", type=click.FloatRange(0, min_open=True),
+        click.option("--requests-per-minute", type=FiniteRange(0, min_open=True),
                      help="Send no more requests than this."),
-        click.option("--tokens-per-minute", type=click.FloatRange(0, min_open=True),
+        click.option("--tokens-per-minute", type=FiniteRange(0, min_open=True),
                      help="Send and ask for no more tokens than this."),
         click.option("--at-once", type=click.IntRange(1, 32), default=32, show_default=True,
                      help="Keep at most so many requests in flight."),
@@ -116,7 +117,7 @@ def judge() -> None:
     type=click.Choice(["shown", "withheld"]),
     help="Show the agent's own words between its calls, or not.",
 )
-@click.option("--temperature", type=click.FloatRange(0, 2), help="Set the temperature.")
+@click.option("--temperature", type=FiniteRange(0, 2), help="Set the temperature.")
 @click.option("--model-seed", "seed", type=click.IntRange(0), help="Set the seed of the model.")
 @click.option("--token-limit", type=click.IntRange(64), help="Bound an answer to so many tokens.")
 @click.option(
@@ -127,9 +128,9 @@ def judge() -> None:
 )
 @click.option("--reasoning-effort", help="Ask for this effort, where the model reasons.")
 @click.option("--role", type=EXISTING, help="Read what the judge is told to be from this file.")
-@click.option("--price-in", type=click.FloatRange(0), help="USD for a million input tokens.")
-@click.option("--price-out", type=click.FloatRange(0), help="USD for a million output tokens.")
-@click.option("--price-cached", type=click.FloatRange(0), help="USD for a million cached ones.")
+@click.option("--price-in", type=FiniteRange(0), help="USD for a million input tokens.")
+@click.option("--price-out", type=FiniteRange(0), help="USD for a million output tokens.")
+@click.option("--price-cached", type=FiniteRange(0), help="USD for a million cached ones.")
 @with_json
 def new(
     name: str,
@@ -266,7 +267,7 @@ def estimate(
 @with_store
 @with_traces
 @with_rates
-@click.option("--cap-usd", type=click.FloatRange(0, min_open=True), help="Spend at most this.")
+@click.option("--cap-usd", type=FiniteRange(0, min_open=True), help="Spend at most this.")
 @click.option("--cap-tokens", type=click.IntRange(1), help="Use at most so many tokens.")
 @click.option("--run", "run_name", help="Name the run.  [default: the judge and a number]")
 @click.option("--url", help="Ask at this address instead of that of the judge.")
@@ -553,7 +554,7 @@ def compare(
 @with_store
 @with_traces
 @click.option("--only", multiple=True, help="Make this change only; may be given several times.")
-@click.option("--cap-usd", type=click.FloatRange(0, min_open=True), help="Spend at most this.")
+@click.option("--cap-usd", type=FiniteRange(0, min_open=True), help="Spend at most this.")
 @click.option("--cap-tokens", type=click.IntRange(1), help="Use at most so many tokens.")
 @with_seed
 @with_output
@@ -594,7 +595,7 @@ def robustness(
 @click.argument("name")
 @with_store
 @click.option("--as", "new_name", metavar="NEW_NAME", help="Make a judge that is told them too.")
-@click.option("--cap-usd", type=click.FloatRange(0, min_open=True), help="Spend at most this.")
+@click.option("--cap-usd", type=FiniteRange(0, min_open=True), help="Spend at most this.")
 @click.option("--cap-tokens", type=click.IntRange(1), help="Use at most so many tokens.")
 @with_output
 def suggest(
@@ -638,7 +639,7 @@ def suggest(
 @with_store
 @click.option(
     "--minimum",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=FiniteRange(0, 1, min_open=True, max_open=True),
     required=True,
     help="What the lower limit has to reach.",
 )

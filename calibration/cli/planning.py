@@ -37,6 +37,7 @@ from calibration.cli.terminal import (
     print_result,
     whole_numbers,
     with_batch,
+    with_confidence,
     with_estimand,
     with_output,
     with_store,
@@ -267,13 +268,7 @@ def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassS
     show_default=True,
     help="Read from this column of FILE whether a trial passed.",
 )
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Set the confidence level of the interval.",
-)
+@with_confidence
 @with_output
 def plan_trials_command(
     file: Path | None,

@@ -9,7 +9,13 @@ from calibration.analyses.reliability.runs import (
     read_runs,
     read_task_details,
 )
-from calibration.cli.terminal import Output, print_result, with_output, with_seed
+from calibration.cli.terminal import (
+    Output,
+    print_result,
+    with_confidence,
+    with_output,
+    with_seed,
+)
 from calibration.errors import CalibrationError
 from calibration.reporting.sections.reliability import document
 
@@ -35,13 +41,7 @@ from calibration.reporting.sections.reliability import document
     help="Draw this many bootstrap resamples of tasks.",
 )
 @with_seed
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Set the confidence level of the intervals.",
-)
+@with_confidence
 @with_output
 def reliability(
     runs: Path,

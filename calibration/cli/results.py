@@ -22,6 +22,7 @@ from calibration.cli.production_options import (
 )
 from calibration.cli.terminal import (
     USE_JUDGE,
+    FiniteRange,
     Output,
     print_json,
     print_lines,
@@ -165,7 +166,7 @@ def report(
 @with_output
 @with_places
 @with_reading
-@click.option("--margin", type=click.FloatRange(0.01, 50), default=MARGIN, show_default=True,
+@click.option("--margin", type=FiniteRange(0.01, 50), default=MARGIN, show_default=True,
               help="Set the smallest change that matters, in percentage points.")  # fmt: skip
 @click.option(
     "--separate-intervals",

@@ -3,6 +3,7 @@
 import functools
 import getpass
 import json
+import math
 import shlex
 import sys
 import time
@@ -102,6 +103,17 @@ class Output:
     page: Path | None = None
 
 
+class FiniteRange(click.FloatRange):
+    """A range of numbers; NaN, which passes any comparison, and infinity are no numbers."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, or refuse it."""
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"must be a number, got {value}", param, ctx)
+        return found
+
+
 def with_output(command: Command) -> Command:
     """Add --full, --json, --markdown and --html; the command receives them as `output`."""
 
@@ -142,6 +154,17 @@ def with_seed(command: Command) -> Command:
         default=0,
         show_default=True,
         help="Set the seed of the random numbers.",
+    )(command)
+
+
+def with_confidence(command: Command) -> Command:
+    """Add --confidence."""
+    return click.option(
+        "--confidence",
+        type=FiniteRange(0, 1, min_open=True, max_open=True),
+        default=0.95,
+        show_default=True,
+        help="Set the confidence level of the intervals.",
     )(command)
 
 

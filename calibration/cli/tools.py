@@ -8,9 +8,11 @@ from calibration.analyses.reliability.grading import grade_files, grade_store
 from calibration.analyses.reliability.tools import ToolOptions, analyse_tools
 from calibration.cli.production_options import keep_inputs
 from calibration.cli.terminal import (
+    FiniteRange,
     Output,
     open_to_read,
     print_result,
+    with_confidence,
     with_output,
     with_seed,
     with_store,
@@ -22,7 +24,7 @@ from calibration.reporting.csv_exports import grades_as_csv
 from calibration.reporting.sections import tools as text
 
 FILE = click.Path(path_type=Path)
-SHARE = click.FloatRange(0, 1)
+SHARE = FiniteRange(0, 1)
 
 
 def _weights(
@@ -102,13 +104,7 @@ def _names(
     help="The k of interaction_pass_at_k.",
 )
 @with_seed
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Set the confidence level of the intervals.",
-)
+@with_confidence
 @with_output
 def tools(
     file: Path,
@@ -164,13 +160,7 @@ def tools(
     help="Read the graders from this TOML file (docs/methods/tools.md).",
 )
 @click.option("--csv", "table", type=FILE, help="Write what is proposed on each run to this file.")
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Set the confidence level of the intervals.",
-)
+@with_confidence
 @with_store
 @with_output
 def grade(

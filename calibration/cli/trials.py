@@ -10,6 +10,7 @@ from calibration.cli.terminal import (
     Output,
     print_result,
     whole_numbers,
+    with_confidence,
     with_output,
     with_seed,
 )
@@ -66,13 +67,7 @@ from calibration.tables.trials import SUCCESS
     help="Draw this many resamples of the tasks.",
 )
 @with_seed
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Set the confidence level of the intervals.",
-)
+@with_confidence
 @with_output
 def trials(
     file: Path,
