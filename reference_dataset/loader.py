@@ -13,6 +13,7 @@ from calibration.records import REFERENCE_SOURCE, Trace
 from calibration.trace_formats import ImportSettings, Parsed, read_traces
 from reference_dataset.records import (
     FORMS,
+    JUDGEMENT,
     CanonicalEvidence,
     CanonicalLabel,
     Row,
@@ -21,6 +22,7 @@ from reference_dataset.records import (
 )
 
 LABELS, SECOND_PASS, SETTLEMENTS = "labels.jsonl", "second_pass.jsonl", "settlements.jsonl"
+OF_TASK = "of_task"  # field of a trace: the task in production that it is a run of
 Record = TypeVar("Record")
 
 
@@ -66,7 +68,13 @@ def load_reference(folder: Path | None = None) -> ReferenceSet:
         for item in read_traces(path, ImportSettings()):
             if not isinstance(item, Parsed):
                 raise InputError(f"{item.file}, line {item.line}: {item.reason}")
-            traces[item.trace.trace_id] = replace(item.trace, source=REFERENCE_SOURCE)
+            # A trace that a team took out of production remains a run of its task.
+            task = item.trace.metadata.get(OF_TASK)
+            traces[item.trace.trace_id] = replace(
+                item.trace,
+                source=REFERENCE_SOURCE,
+                task_key=task if isinstance(task, str) and task else item.trace.task_key,
+            )
     return ReferenceSet(
         traces=traces,
         labels=_by_id(folder / LABELS, label_from, "canonical label"),
@@ -138,12 +146,13 @@ def _no_number(constant: str) -> None:
 
 
 def label_from(data: dict[str, Any]) -> CanonicalLabel:
-    """Build a canonical label from the object of one line."""
+    """Build a canonical label from the object of one line; a team's own may lack a part of it."""
     evidence = tuple(
         CanonicalEvidence(**(item | {"absent_from": tuple(item.get("absent_from", ()))}))
-        for item in data["evidence"]
+        for item in data.get("evidence", ())
     )
-    return CanonicalLabel(**(data | {"evidence": evidence}))
+    whole = {"difficulty": JUDGEMENT, "nearest_wrong": "", "why_not": ""} | data
+    return CanonicalLabel(**(whole | {"evidence": evidence}))
 
 
 def forms(folder: Path) -> dict[str, tuple[str, ...]]:

@@ -5,6 +5,7 @@ from typing import Any
 
 PRICE_IN, PRICE_OUT = 3e-6, 15e-6
 FORMS = ("practice", "exam_a", "exam_b")
+JUDGEMENT = "judgement"  # a difficulty
 DECISIONS = ("label_changed", "trace_repaired", "kept")
 
 
@@ -59,7 +60,8 @@ class CanonicalEvidence:
 class CanonicalLabel:
     """The label that the reference dataset gives a trace, with its reasons.
 
-    `overridden` holds the reason when a team has replaced the published label by its own.
+    `overridden` holds the reason when a team has replaced the published label by its own. The label
+    of a team's own set may have no evidence, `nearest_wrong` and `why_not` (then empty).
     """
 
     trace_id: str

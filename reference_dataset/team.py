@@ -15,7 +15,7 @@ from calibration.errors import InputError
 from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import ReferenceSet, load_reference, rows
 from reference_dataset.records import FORMS
-from reference_dataset.validator import OWN_RULES, validate
+from reference_dataset.validator import own_problems
 
 FILES = ("labels.jsonl", "forms.toml")
 PRIVATE = "PRIVATE"
@@ -77,8 +77,12 @@ def _sets(store: Path) -> list[Path]:
     return sorted(p for p in folder.iterdir() if p.is_dir()) if folder.exists() else []
 
 
-def add_set(store: Path, folder: Path, *, name: str, private: bool) -> int:
+def add_set(
+    store: Path, folder: Path, *, name: str, private: bool, taxonomy: Taxonomy | None = None
+) -> int:
     """Copy a team's own set beside the store and return how many traces it has.
+
+    Its labels are by the questions of `taxonomy`, the default one without it.
 
     Raises
     ------
@@ -91,7 +95,7 @@ def add_set(store: Path, folder: Path, *, name: str, private: bool) -> int:
     target = layer(store) / "sets" / name
     if target.exists():
         raise InputError(f"{target}: a set of this name exists already; choose another --name")
-    broken = [p for p in validate(folder) if p.rule in OWN_RULES]
+    broken = own_problems(folder, taxonomy=taxonomy)
     if broken:
         raise InputError(f"{broken[0]} (and {len(broken) - 1} more); nothing was added")
     own = load_reference(folder)

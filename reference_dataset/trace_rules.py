@@ -31,7 +31,7 @@ def answers_lead_to_outcome(
         return
     if derived != label["outcome"]:
         yield f"the answers lead to {derived!r}, the label says {label['outcome']!r}"
-    if label["nearest_wrong"] == label["outcome"]:
+    if label.get("nearest_wrong") == label["outcome"]:
         yield "the nearest wrong class is the right one"
 
 
@@ -51,7 +51,7 @@ def quotes_are_literal(
 ) -> Iterator[str]:
     """Require that every quote stands in the place that the evidence names."""
     texts = places(trace)
-    for item in label["evidence"]:
+    for item in label.get("evidence", ()):
         if not any(item["quote"] in text for text in texts.get(item["step_id"], [])):
             yield f"the quote {item['quote'][:60]!r} is not in {item['step_id']!r}"
 

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -10,7 +12,9 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
+from calibration.records import Trace
 from calibration.taxonomy import Taxonomy, default_taxonomy
+from calibration.trace_formats import ImportSettings, Parsed, read_traces
 from reference_dataset.loader import (
     LABELS,
     SECOND_PASS,
@@ -19,6 +23,7 @@ from reference_dataset.loader import (
     all_rows,
     forms,
     published,
+    rows,
     trace_files,
 )
 from reference_dataset.records import Problem, Row
@@ -26,11 +31,6 @@ from reference_dataset.set_rules import Rows, set_problems
 from reference_dataset.trace_rules import LABEL_RULES, TRACE_RULES
 
 CHECKSUMS = "SHA256SUMS"
-
-# What the labels of any set depend on; the other rules are about how ours is composed.
-OWN_RULES = frozenset(
-    {"files", "schema", "answers", "steps", "quotes", "fabrication", "ids", "labels", "forms"}
-)
 
 
 def validate(folder: Path | None = None, *, taxonomy: Taxonomy | None = None) -> list[Problem]:
@@ -61,7 +61,7 @@ def validate(folder: Path | None = None, *, taxonomy: Taxonomy | None = None) ->
         if trace is not None:
             problems += _trace_problems(row, trace, taxonomy)
     if well_formed:
-        rows = Rows(
+        whole = Rows(
             traces=traces,
             labels=labels,
             forms=forms_found,
@@ -69,9 +69,75 @@ def validate(folder: Path | None = None, *, taxonomy: Taxonomy | None = None) ->
             settlements=settlements,
             taxonomy=taxonomy,
         )
-        problems += set_problems(rows)
+        problems += set_problems(whole)
     problems += _checksum_problems(folder)
     return problems
+
+
+def own_problems(folder: Path, *, taxonomy: Taxonomy | None = None) -> list[Problem]:
+    """Return what is wrong with a team's own set: trace records, with a label and a form each.
+
+    Any trace record will do. A label needs the answers of the taxonomy, the class that they lead to
+    and a rationale; quotes stand in the trace. How the published set is composed is no rule here.
+    """
+    taxonomy = taxonomy or default_taxonomy()
+    problems: list[Problem] = []
+    try:
+        traces = _own_traces(folder, problems)
+        labels = _own_labels(folder, traces, taxonomy, problems)
+        held = Counter(trace_id for form in forms(folder).values() for trace_id in form)
+    except UnreadableError as error:
+        unread = Problem(file=error.file, line=error.line, rule="files", message=error.reason)
+        return [*problems, unread]
+    for trace_id in sorted({*traces, *labels, *held}):
+        for missing, rule, why in (
+            (trace_id not in traces, "labels", "is no trace of the set"),
+            (trace_id not in labels, "labels", "has no label"),
+            (held[trace_id] != 1, "forms", f"is in {held[trace_id]} forms, it must be in one"),
+        ):
+            if missing:
+                problems.append(
+                    Problem(file=folder.name, line=None, rule=rule, message=f"{trace_id} {why}")
+                )
+    return problems
+
+
+def _own_traces(folder: Path, problems: list[Problem]) -> dict[str, Trace]:
+    """Return the traces that can be read; name the lines that cannot."""
+    found: dict[str, Trace] = {}
+    for path in trace_files(folder):
+        for item in read_traces(path, ImportSettings()):
+            if isinstance(item, Parsed) and item.trace.trace_id not in found:
+                found[item.trace.trace_id] = item.trace
+            else:
+                twice = "a trace of another file has this id"
+                why = twice if isinstance(item, Parsed) else item.reason
+                problems.append(Problem(file=path.name, line=item.line, rule="schema", message=why))
+    return found
+
+
+def _own_labels(
+    folder: Path, traces: Mapping[str, Trace], taxonomy: Taxonomy, problems: list[Problem]
+) -> set[str]:
+    """Return the traces with a label; name the labels that break a rule."""
+    found: set[str] = set()
+    for row in rows(folder / LABELS):
+        broken = [("schema", why) for why in _form_errors("own_label", json.dumps(row.data))]
+        trace_id = str(row.data["trace_id"])
+        if not broken and trace_id in found:
+            broken = [("ids", f"{trace_id} occurs twice")]
+        found.add(trace_id)
+        if not broken and trace_id in traces:
+            shown = asdict(traces[trace_id])
+            broken = [
+                (rule, f"{trace_id}: {why}")
+                for rule in ("answers", "quotes")
+                for why in TRACE_RULES[rule](shown, row.data, taxonomy)
+            ]
+        problems += [
+            Problem(file=row.file, line=row.line, rule=rule, message=why) for rule, why in broken
+        ]
+    return found
 
 
 def _well_formed(path: Path, kind: str, problems: list[Problem]) -> list[Row]:

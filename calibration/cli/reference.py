@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from calibration.analyses.reference_traces import draft_set, write_draft
 from calibration.analyses.reviewers.examinations import add_practice
 from calibration.cli.terminal import (
     EXISTING,
@@ -17,6 +18,7 @@ from calibration.cli.terminal import (
     print_lines,
     print_next,
     print_result,
+    with_batch,
     with_json,
     with_output,
     with_store,
@@ -29,8 +31,8 @@ from reference_dataset import team
 from reference_dataset.loader import ReferenceSet, load_reference, published
 from reference_dataset.repeat_pass import repeat_pass
 from reference_dataset.statistics import DatasetReport, dataset_stats
-from reference_dataset.validator import OWN_RULES
 from reference_dataset.validator import checksums as find_checksums
+from reference_dataset.validator import own_problems
 from reference_dataset.validator import validate as find_problems
 
 FILES = (
@@ -75,7 +77,7 @@ def reference() -> None:
 @click.option(
     "--own",
     is_flag=True,
-    help="Check a set of your own, which need not be composed like the published one.",
+    help="Check a set of your own: any trace records, each with a label and in a form.",
 )
 @with_json
 def validate(folder: Path | None, own: bool, as_data: bool) -> None:
@@ -85,9 +87,9 @@ def validate(folder: Path | None, own: bool, as_data: bool) -> None:
     asr reference validate
     asr reference validate --set my-traces --own
     """
-    problems = find_problems(folder)
-    if own:
-        problems = [problem for problem in problems if problem.rule in OWN_RULES]
+    if own and folder is None:
+        raise InputError("--own checks the set of --set FOLDER; name it")
+    problems = find_problems(folder) if not own or folder is None else own_problems(folder)
     if as_data:
         print_json({"ok": not problems, "problems": to_json.data(problems)})
     else:
@@ -195,12 +197,58 @@ def practise(path: Path, form: str, first: str | None, as_data: bool) -> None:
 def add(folder: Path, name: str, private: bool, path: Path) -> None:
     """Add your own set, in the form of the dataset, to a store.
 
+    `asr reference draft` makes one from adjudicated runs.
+
     \b
     asr reference add my-traces --name ours
     asr reference add exam-traces --name exam2027 --private
     """
-    n = team.add_set(path, folder, name=name, private=private)
+    taxonomy = None
+    if path.exists():
+        with open_to_read(path) as store:
+            taxonomy = store.taxonomy()
+    n = team.add_set(path, folder, name=name, private=private, taxonomy=taxonomy)
     print_lines([f"{n} traces added as {name}{' (private)' if private else ''}"])
+
+
+@reference.command()
+@click.argument("folder", type=EXISTING)
+@with_store
+@with_batch
+@click.option("--judge", "judge_id", help="Take runs on which this judge errs, too.")
+@click.option(
+    "--most",
+    type=click.IntRange(1, 500),
+    default=60,
+    show_default=True,
+    help="Take at most so many, those of rare classes first.",
+)
+@with_json
+def draft(
+    folder: Path, path: Path, batch_id: str | None, judge_id: str | None, most: int, as_data: bool
+) -> None:  # fmt: skip
+    """Write adjudicated runs on which people or a judge erred to FOLDER, as a set to practise on.
+
+    Only development tasks are taken, three in ten, the same ones each time: the labels of the
+    others stay unread for certificates and corrections. Read the set, leave out what should not be
+    seen, then add it with `asr reference add`: people practise on it, and judges take their worked
+    examples from it.
+
+    \b
+    asr reference draft our-cases
+    asr reference draft our-cases --judge strict --most 20
+    """
+    if folder.exists():
+        raise CalibrationError(f"{folder}: exists already; choose a new folder")
+    with open_to_read(path) as store:
+        found = draft_set(store, batch_id, judge_id=judge_id, most=most)
+    write_draft(found, folder)
+    if as_data:
+        print_json(to_json.data(found))
+        return
+    print_lines([f"{len(found.traces)} runs written to {folder}"])
+    print_lines(f"left out: {n:,}, {why}" for why, n in found.left_out.items())
+    print_next(f"reference add {folder} --name ours")
 
 
 @reference.command()

@@ -128,7 +128,8 @@ def _label(label: CanonicalLabel) -> Iterator[str]:
     yield f"  {label.rationale}"
     for item in label.evidence:
         yield f"  {item.step_id}: {item.quote!r}: {item.shows}"
-    yield f"  not {_title(label.nearest_wrong)}: {label.why_not}"
+    if label.nearest_wrong:
+        yield f"  not {_title(label.nearest_wrong)}: {label.why_not or '(no reason given)'}"
 
 
 def _title(outcome: str) -> str:
