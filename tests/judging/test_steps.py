@@ -11,7 +11,7 @@ from calibration.errors import InputError
 from calibration.judging.answers import answer_schema
 from calibration.judging.requests import Judge, QuotedEvidence, Reply, Request, SampleVerdict
 from calibration.judging.steps import TreeJudge, combine
-from calibration.judging.versions import READER
+from calibration.judging.versions import READER, RENDERER
 from calibration.records import Step, TraceForReview
 from calibration.taxonomy import default_taxonomy
 from tests.judging.makers import (
@@ -365,7 +365,8 @@ def test_a_corrected_reader_reads_the_same_paid_answers() -> None:
     assert other.judge_id != version.judge_id
     assert other.prompt_id == version.prompt_id
     with pytest.raises(
-        InputError, match=f"of texts 1 and reader 9, this release has 1 and {READER}"
+        InputError,
+        match=f"of texts {RENDERER} and reader 9, this release has {RENDERER} and {READER}",
     ):
         TreeJudge(
             version=other, taxonomy=default_taxonomy(), capabilities=make_judge().capabilities

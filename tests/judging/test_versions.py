@@ -45,8 +45,8 @@ CHANGES: dict[str, object] = {
     "thoughts": "withheld",
     "context_tokens": 32_000,
     "characters_per_token": 3.0,
-    "renderer": "2",
-    "reader": "2",
+    "renderer": "1",
+    "reader": "1",
 }
 
 
