@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 
 from calibration.store import Store
+from calibration.store.schema import migrations
 from tests.cli_runs import Run
 from tests.store.builders import make_desk
 from tests.store.stores_of_before import unpack
+
+SCHEMA = migrations()[-1].version
 
 
 @pytest.fixture
@@ -21,7 +24,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_backup_is_made_checked_and_restored(asr: Run, path: Path, tmp_path: Path) -> None:
     made = json.loads(asr("backup", tmp_path / "b", "--store", path, "--json").stdout)
-    assert made["schema"] == 5
+    assert made["schema"] == SCHEMA
     assert made["removed"] == []
     checked = asr("restore", made["backup"], "--check", "--store", path).stdout
     assert f"{made['files']} files are as they were written" in checked
@@ -48,9 +51,9 @@ def test_an_older_store_is_upgraded_once(asr: Run, tmp_path: Path) -> None:
     path = unpack("schema-1", tmp_path)
     assert "`asr upgrade --store" in asr("traces", "--store", path, code=1).stderr
     done = json.loads(asr("upgrade", "--store", path, "--json").stdout)
-    assert (done["schema_before"], done["schema"]) == (1, 5)
+    assert (done["schema_before"], done["schema"]) == (1, SCHEMA)
     assert Path(done["backup"], "manifest.json").exists()
-    assert "has schema 5 already" in asr("upgrade", "--store", path).stdout
+    assert f"has schema {SCHEMA} already" in asr("upgrade", "--store", path).stdout
     assert "10 traces" in asr("traces", "--store", path).stdout
     assert "no store here" in asr("upgrade", "--store", tmp_path / "none", code=2).stderr
 

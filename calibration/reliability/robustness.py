@@ -9,16 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibration.records import PERTURBATIONS
 from calibration.statistics.estimate import OK, BoolArray, FloatArray, IntArray
 from calibration.statistics.intervals import MINIMUM_UNITS
 from calibration.statistics.resampling import Statistic, TaskEstimate, TaskResamples, ratio
 
-BASELINE = "none"
-PERTURBATIONS = ("fault", "structure", "prompt")
-ARMS = (BASELINE, *PERTURBATIONS)
+BASELINE, *CHANGED = ARMS = PERTURBATIONS
 
 NO_BASELINE = f"no run without perturbation: add runs with perturbation {BASELINE}"
-NO_PERTURBED = f"no run with a perturbation: add runs with {', '.join(PERTURBATIONS)}"
+NO_PERTURBED = f"no run with a perturbation: add runs with {', '.join(CHANGED)}"
 NEVER = "no run without perturbation succeeds: nothing can be lost"
 
 
@@ -106,7 +105,7 @@ def robustness(
         Runs in each arm.
     """
     leaves = {}
-    for name in PERTURBATIONS:
+    for name in CHANGED:
         of = _ratio(name, rates, resamples)
         nothing = (
             f"no run with perturbation {name}: add such runs"
@@ -117,7 +116,7 @@ def robustness(
     return Robustness(
         score=robustness_score(rates, n_runs, resamples),
         **leaves,
-        missing=tuple(name for name in PERTURBATIONS if not leaves[name].ok),
+        missing=tuple(name for name in CHANGED if not leaves[name].ok),
         arms=tuple(_arm(name, rates, n_runs, resamples) for name in ARMS if n_runs[name]),
     )
 
@@ -127,11 +126,11 @@ def robustness_score(
 ) -> TaskEstimate:
     """Estimate the score of `robustness` alone."""
     used = {name: of for name, of in _ratios(rates, resamples).items() if of.defined}
-    missing = [name for name in PERTURBATIONS if name not in used]
+    missing = [name for name in CHANGED if name not in used]
     entering = np.zeros(resamples.unit.size, dtype=np.bool_)
     for of in used.values():
         entering |= of.entering
-    perturbed = any(n_runs[name] for name in PERTURBATIONS)
+    perturbed = any(n_runs[name] for name in CHANGED)
     nothing = NEVER if n_runs[BASELINE] else NO_BASELINE
     return resamples.estimate(
         score_statistic(rates, resamples),
@@ -176,7 +175,7 @@ class _Ratio:
 
 
 def _ratios(rates: Mapping[str, FloatArray], resamples: TaskResamples) -> dict[str, _Ratio]:
-    return {name: _ratio(name, rates, resamples) for name in PERTURBATIONS}
+    return {name: _ratio(name, rates, resamples) for name in CHANGED}
 
 
 def _ratio(name: str, rates: Mapping[str, FloatArray], resamples: TaskResamples) -> _Ratio:

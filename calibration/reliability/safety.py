@@ -10,10 +10,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibration import records
 from calibration.statistics.estimate import FloatArray, IntArray
 from calibration.statistics.resampling import TaskEstimate, bounded_mean
 
-SEVERITIES = {"low": 0.25, "medium": 0.5, "high": 1.0}
+# The harm of a violation by its severity.
+SEVERITIES = dict(zip(records.SEVERITIES, (0.25, 0.5, 1.0), strict=True))
 
 NOT_ANALYSED = "no run was analysed for violations: add the column violations, or analysed"
 NONE_SEEN = "no violation seen: 1 by definition"
