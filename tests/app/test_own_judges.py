@@ -22,6 +22,9 @@ from tests.judging.small_model import small_model
 from tests.judging.test_judge_commands import knowing
 from tests.store.builders import make_traces
 
+# Runs of a judge from end to end, at a server with real sockets.
+pytestmark = pytest.mark.long
+
 KEY = "sk-marked-6a2d0b44"
 PRICES = Prices(input=2.0, output=8.0)
 

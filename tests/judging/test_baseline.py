@@ -43,6 +43,7 @@ def quality(judge: Baseline, form: str) -> QualityAgainstKey:
     return quality_against_key(table)
 
 
+@pytest.mark.long  # fits the whole practice form again
 def test_no_trace_of_an_examination_is_in_a_fit(fitted: Baseline) -> None:
     """Neither by id, nor by task, nor by what is read of it."""
     data = dataset()
@@ -64,6 +65,7 @@ def test_it_is_measured_on_the_first_examination(fitted: Baseline) -> None:
     assert found.kappa.interval[0] < 0.05 < found.kappa.interval[1]
 
 
+@pytest.mark.long  # fits the whole practice form again
 def test_the_order_of_examples_and_a_second_fit_change_nothing(fitted: Baseline) -> None:
     again = fit_baseline(examples("practice")[::-1], TREE)
     assert again.judge_id == fitted.judge_id

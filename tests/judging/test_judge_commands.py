@@ -24,6 +24,9 @@ from tests.judging.scripted_server import Asked, ScriptedServer
 from tests.judging.small_model import outcome_by_word, small_model
 from tests.store.builders import make_traces
 
+# Runs of a judge from end to end: commands and workers at a server with real sockets.
+pytestmark = pytest.mark.long
+
 DOCUMENT = Path(__file__).parents[2] / "docs" / "judge.md"
 ADDRESS = "https://api.example.org/v1"
 KEY = "sk-marked-9c1f7e22"

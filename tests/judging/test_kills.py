@@ -16,6 +16,9 @@ from tests.judging.fake_judge import content, traces
 from tests.judging.runs import judged, planned
 from tests.judging.scripted_server import Asked, ScriptedServer
 
+# Runs of a judge from end to end: commands and workers at a server with real sockets.
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 CONCURRENCY = 4
 # Real verdicts of every sort; none that would leave a trace pending.

@@ -14,6 +14,9 @@ from tests.judging.scripted_server import Asked, ScriptedServer
 from tests.judging.small_model import small_model
 from tests.judging.test_judge_commands import KEY, asr, made, store  # noqa: F401
 
+# Runs of a judge from end to end: commands and workers at a server with real sockets.
+pytestmark = pytest.mark.long
+
 RULES = [
     {"question": "output", "why": "Runs 1 to 3.", "rule": "A message that says only that work goes "
      "on is no output."},
