@@ -253,7 +253,6 @@ def test_two_judges_are_compared_with_both_reasons_and_a_look_is_kept(
     assert "Results take judge strict where none is named." in texts(app)
 
 
-@pytest.mark.long
 def test_a_worker_of_its_own_brings_verdicts_into_the_app(
     store: Path, server: ScriptedServer, open_app: OpenApp
 ) -> None:
