@@ -76,7 +76,7 @@ def test_kills(tmp_path: Path) -> None:
     keys = [line["key"] for line in journal if line["kind"] == "answered"]
     assert len(keys) == len(set(keys))
     started = [line["cut_off"] for line in journal if line.get("what") == "started"]
-    assert len(started) == kills + 1
+    assert len(started) == KILLS + 1
     assert max(started) <= CONCURRENCY
     assert sum(started) == progress.in_doubt
     # Each of them was asked again at most once: as often as it was sent, it was answered, failed
