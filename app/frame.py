@@ -42,6 +42,7 @@ SCRIPTS = {
     "reviewers": "views/reviewers/page.py",
     "judge": "views/judge/page.py",
     "asr": "views/success_rate/page.py",
+    "reliability": "views/reliability/page.py",
     "data": "views/data/page.py",
     "trace": "views/trace.py",
     "start": "views/start.py",

@@ -40,6 +40,12 @@ RUNS_WANTED = 5
 
 DIMENSIONS = ("consistency", "predictability", "robustness", "safety")
 
+# Titles of sections that a page draws in its own way.
+PREDICTABILITY = "Predictability: confidence tells success"
+ROBUSTNESS = "Robustness: success that remains under perturbation"
+SAFETY = "Safety: violations of constraints"
+TASKS = "Tasks, the least consistent first"
+
 NAMES = {
     "outcome": "outcome: (2p - 1)^2",
     "outcome_unanimous": "outcome: tasks whose runs all agree",
@@ -83,7 +89,7 @@ def document(report: ReliabilityReport) -> Document:
             *_robustness(report),
             *_safety(report),
             *_groups(report),
-            Section(title="Tasks, the least consistent first", blocks=(_tasks(report.tasks),)),
+            Section(title=TASKS, blocks=(_tasks(report.tasks),)),
             *_set_aside(report),
         ),
         footer=f"seed {report.seed}, fingerprint {report.fingerprint[:16]}",
@@ -199,12 +205,10 @@ def _consistency(report: ReliabilityReport) -> Iterator[Section]:
 def _predictability(report: ReliabilityReport) -> Iterator[Section]:
     found = report.predictability
     if not found.n_runs:
-        yield _section(
-            "Predictability: confidence tells success", found.score, _leaves({"score": found.score})
-        )
+        yield _section(PREDICTABILITY, found.score, _leaves({"score": found.score}))
         return
     yield _section(
-        "Predictability: confidence tells success",
+        PREDICTABILITY,
         found.score,
         _leaves({"score": found.score, **_of(found, OF_PREDICTABILITY)}),
         Words(
@@ -245,7 +249,7 @@ def _robustness(report: ReliabilityReport) -> Iterator[Section]:
     found = report.robustness
     named = [(arm.perturbation, arm.success_rate) for arm in found.arms]
     yield _section(
-        "Robustness: success that remains under perturbation",
+        ROBUSTNESS,
         found.score,
         _leaves({"score": found.score, **_of(found, OF_ROBUSTNESS)}),
         table_of(
@@ -282,7 +286,7 @@ def _safety(report: ReliabilityReport) -> Iterator[Section]:
     found = report.safety
     named = [(Name(name), of.compliance) for name, of in found.by_constraint.items()]
     yield _section(
-        "Safety: violations of constraints",
+        SAFETY,
         found.score,
         _leaves({"score": found.score, **_of(found, OF_SAFETY)}),
         Words(
