@@ -458,7 +458,8 @@ def mark_chart(table: Table, *, axis: str) -> None:
     st.altair_chart(
         _marks(frame, reach, axis, number, bars=table.bars),
         width="stretch",
-        alt=f"{table.title}: " + "; ".join(_words(row.cells) for row, _ in drawn),
+        alt=f"{table.title}: " * bool(table.title)
+        + "; ".join(_words(row.cells) for row, _ in drawn),
     )
 
 
@@ -634,10 +635,10 @@ def _curves(
     frame: pd.DataFrame, curves: Sequence[Curve], x: str, y: str, *, counts: bool
 ) -> list[alt.Chart]:
     names = [of.name for of in curves]
-    colours = iter((BLUE, ORANGE))
+    colours, dots = iter((BLUE, ORANGE)), iter(("circle", "diamond"))
     legend = alt.Legend(
         orient="top", title=None, labelColor=ink(), labelFontSize=LETTERS, labelLimit=320,
-        symbolSize=90,
+        symbolSize=90, symbolOpacity=1,
     )  # fmt: skip
     look = _axis("d" if counts else PERCENT)
     if counts:
@@ -670,7 +671,10 @@ def _curves(
     if frame["dots"].any():
         shapes = alt.Shape(
             "name:N", legend=legend,
-            scale=alt.Scale(domain=names, range=["circle", "diamond", "square"][: len(names)]),
+            scale=alt.Scale(
+                domain=names,
+                range=["stroke" if of.dashed else next(dots) for of in curves],
+            ),
         )  # fmt: skip
         tooltip = [
             alt.Tooltip("name:N", title=" "), alt.Tooltip("x:Q", title=x, format=look.format),

@@ -132,13 +132,13 @@ def repeated_world(path: Path, *, tasks: int = 12, agents: Sequence[str] = ("mod
     for task in range(tasks):
         for place, arm in enumerate(ARMS):
             trace_id = f"t{task:02d}-{place}"
-            success = place not in (0, 4, 5)[: task % 4]
+            success = place not in (0, 4, 5, 1, 2)[: task % 6]
             good[trace_id] = "complete" if success else "abandoned"
             tools = ("find", "book") if success else ("find",) * (1 + place)
             changes[trace_id] = {
                 "task_key": f"test/task {task:02d}", "model": agents[task % len(agents)],
-                "perturbation": arm, "confidence": 0.9 if success else 0.3 + task / 40,
-                "cost_usd": 0.1 * (1 + place), "trial": place,
+                "confidence": 0.9 - place % 3 / 5 if success else 0.3 + task / 30,
+                "perturbation": arm, "cost_usd": 0.1 * (1 + place), "trial": place,
                 "violations": (LEAK,) if not success and task % 5 == 3 else (),
                 "steps": tuple(
                     Step(step_id=f"s{k}", role="assistant", tool=tool, arguments="{}", result="ok")

@@ -172,7 +172,7 @@ def _unplaced(runs: RepeatedRuns, folder: Path) -> RepeatedRuns:
             replace(
                 row,
                 examples=tuple(
-                    replace(example, file=as_uploaded(example.file, folder))
+                    replace(example, file=example.file and as_uploaded(example.file, folder))
                     for example in row.examples
                 ),
             )

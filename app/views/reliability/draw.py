@@ -59,9 +59,11 @@ def _pictured(
     key: str,
 ) -> None:
     picture(report)
-    # The curve shows what the marks of a table with a title would show again.
+    # The picture has drawn what the tables with a title hold.
     kept = [
-        replace(block, scale=None) if isinstance(block, Table) and block.title else block
+        replace(block, scale=None, folded=True)
+        if isinstance(block, Table) and block.title
+        else block
         for block in section.blocks
     ]
     document.blocks(kept, key=key)

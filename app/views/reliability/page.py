@@ -58,7 +58,7 @@ def _of_store(store: Store) -> Found | None:
     try:
         found = data.measured(asked, store)
     except CalibrationError as error:
-        _lacks(store, sentence(str(error)))
+        _lacks(store, sentence(str(error)), title="Reliability cannot be measured yet.")
         return None
     if found.tells:
         return found
@@ -70,10 +70,10 @@ def _of_store(store: Store) -> Found | None:
     return None
 
 
-def _lacks(store: Store, why: str) -> None:
+def _lacks(store: Store, why: str, title: str = "No repeated runs with labels yet.") -> None:
     """Say what the store lacks, and how it gets there."""
     verdict(
-        RELIABILITY.key("verdict"), "No repeated runs with labels yet.", why,
+        RELIABILITY.key("verdict"), title, why,
         "Reliability shows whether an agent does the same again when a task is repeated.",
     )  # fmt: skip
     st.subheader("Do next", anchor="steps")
