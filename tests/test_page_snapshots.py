@@ -52,7 +52,7 @@ SECTIONS = {
     ),
     "reviewers": ("all", "time", "pool"),
     "reliability": (
-        "passes", "listing", *(f"s{number}" for number in range(8)), "command", "other",
+        "passes", "bayesian", "listing", *(f"s{number}" for number in range(8)), "command", "other",
     ),
     "asr": (*(f"s{number}" for number in range(11)), "weeks_table_folded", "listing", "command"),
 }  # fmt: skip

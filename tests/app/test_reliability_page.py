@@ -23,7 +23,7 @@ from tests.app.conftest import (
     texts,
 )
 
-SECTIONS = ("passes", "listing", *(f"s{n}" for n in range(7)), "command")
+SECTIONS = ("passes", "bayesian", "listing", *(f"s{n}" for n in range(7)), "command")
 
 
 @pytest.fixture

@@ -93,7 +93,12 @@ def _passes(found: TrialsAnalysis) -> None:
         title="Success of k runs of a task", x="k, runs of a task", y="mean over tasks",
         counts=True,
     )  # fmt: skip
-    document.blocks(passes.trials(found).sections[0].blocks, key=RELIABILITY.key("passes_table"))
+    first, *others = passes.trials(found).sections
+    document.blocks(first.blocks, key=RELIABILITY.key("passes_table"))
+    for part in others:
+        if part.title == passes.BAYESIAN:
+            inside = partial(document.blocks, part.blocks, key=RELIABILITY.key("bayesian_table"))
+            folded(RELIABILITY.key("bayesian"), part.title, part.answer, inside, small=True)
 
 
 def _curve(name: str, of: Mapping[int, PassFigure]) -> Curve:
@@ -174,7 +179,7 @@ def _tasks(store: Store, found: Found, section: Section) -> None:
     )
     (table,) = (block for block in section.blocks if isinstance(block, Table))
     key = RELIABILITY.key("tasks")
-    st.text("Click a task to list its runs.")
+    st.text("Click a task to list its runs below.")
     st.dataframe(
         document.cells_of(table), key=key, hide_index=True, on_select="rerun",
         selection_mode="single-cell", alt=section.title, width="stretch",
