@@ -42,6 +42,7 @@ SCRIPTS = {
     "reviewers": "views/reviewers/page.py",
     "judge": "views/judge/page.py",
     "asr": "views/success_rate/page.py",
+    "reliability": "views/reliability/page.py",
     "data": "views/data/page.py",
     "trace": "views/trace.py",
     "start": "views/start.py",
@@ -98,7 +99,9 @@ button[data-testid^="stBaseButton-primary"] kbd { background: transparent; }
 [data-testid="stMain"] [data-testid="stPageLink"] a :is(p, span) {
   color: light-dark(#2f5d8a, #86b4e0); text-decoration: underline;
 }
-.st-key-page details summary * { color: var(--st-text-color, inherit); opacity: 1; }
+.st-key-page details summary, .st-key-page details summary * {
+  color: var(--st-text-color, inherit); opacity: 1;
+}
 .st-key-agreement_chip, .st-key-judge_chip {
   background: light-dark(#f1f1ee, #1d2126); border: 1px solid light-dark(#2f5d8a, #86b4e0);
   border-radius: 6px; padding: .35rem .9rem;

@@ -9,7 +9,10 @@ from app.components import trace_links
 from app.frame import title
 from calibration.store import Store
 
-FOR_LEADS = ("overview", "agreement", "adjudicate", "reviewers", "judge", "asr", "data", "start")
+FOR_LEADS = (
+    "overview", "agreement", "adjudicate", "reviewers", "judge", "asr", "reliability", "data",
+    "start",
+)  # fmt: skip
 FOR_ADMINS = ("people",)
 # Opened from tables, not from the menu.
 WITHOUT_ENTRY = ("trace",)

@@ -7,6 +7,7 @@ import jsonschema
 
 from calibration.reporting import to_json
 from tests.analyses.test_reliability_runs import many
+from tests.analyses.worlds import make_world, repeated_world
 from tests.cli_runs import run
 
 
@@ -60,3 +61,47 @@ def broken(folder: Path) -> Path:
     path = folder / "broken.csv"
     path.write_text("task_id,run\na,1\n", encoding="utf-8")
     return path
+
+
+def test_a_store_is_measured_by_its_labels_and_says_what_is_left_out(tmp_path: Path) -> None:
+    store = tmp_path / "asr.duckdb"
+    made = repeated_world(store)
+    made.settle("t02-0", "complete")
+    made.store.close()
+    said = run("reliability", "--store", store).stdout
+    for part in (
+        "success from labels: 1 adjudicated, 82 undisputed",
+        "runs with a perturbation: fault 12, structure 12, prompt 12",
+        "left out 2 runs (1: its labels differ and nobody has adjudicated; "
+        "1: it has a verdict but no label, and judges err)",
+        "next: Adjudicate 1 run: the labels differ.",
+        "next: Run each task 1 more time",
+    ):
+        assert part in said
+    found = json.loads(run("reliability", "--store", store, "--json").stdout)
+    jsonschema.validate(found, to_json.schema("reliability"))
+    assert found["success_source"] == "labels: 1 adjudicated, 82 undisputed"
+    assert (found["n_runs"], found["n_tasks"]) == (83, 12)
+    assert {row["reason"]: row["n"] for row in found["set_aside"]} == {
+        "open_disagreement": 1, "verdict_only": 1,
+    }  # fmt: skip
+    assert (
+        "there are 'model-x'"
+        in run("reliability", "--store", store, "--model", "other", code=2).stderr
+    )
+
+
+def test_agents_of_a_store_are_chosen_and_no_store_is_said_clearly(tmp_path: Path) -> None:
+    store = tmp_path / "asr.duckdb"
+    repeated_world(store, agents=("model-x", "model-y")).store.close()
+    assert "of 2 agents" in run("reliability", "--store", store, code=1).stderr
+    said = run("reliability", "--store", store, "--model", "model-y").stdout
+    assert "41 runs of 6 tasks" in said
+    said = run("reliability", "--store", tmp_path / "none.duckdb", code=2).stderr
+    assert "no RUNS, and there is no store" in said
+    assert "of one agent" in run("reliability", written(tmp_path), "--model", "x", code=2).stderr
+    plain = tmp_path / "plain.duckdb"
+    made = make_world(plain)
+    made.label("Ann", dict.fromkeys(made.drawn, "complete"))
+    made.store.close()
+    assert "no score can be computed" in run("reliability", "--store", plain, code=1).stderr

@@ -26,12 +26,15 @@ from streamlit.util import calc_hash
 from app import session
 from calibration.records import Evidence, Verdict
 from calibration.store import Store
+from tests.analyses.worlds import repeated_world
 from tests.snapshot_files import SNAPSHOTS, hold, hold_names
 from tests.stores import copy_store
 
 FOLDER = SNAPSHOTS / "pages"
 MAIN = Path(__file__).parents[1] / "app" / "main.py"
-LEADS = "overview label certify agreement adjudicate reviewers judge asr data start".split()
+LEADS = (
+    "overview label certify agreement adjudicate reviewers judge asr reliability data start".split()
+)
 MOST_ROWS, KEPT_ROWS = 40, 12
 
 # Keys of the framework, addresses of files, styles: no word of the page.
@@ -48,12 +51,16 @@ SECTIONS = {
         "listing", "draw", "escalate", "export",
     ),
     "reviewers": ("all", "time", "pool"),
+    "reliability": (
+        "passes", "bayesian", "listing", *(f"s{number}" for number in range(8)), "command", "other",
+    ),
     "asr": (*(f"s{number}" for number in range(11)), "weeks_table_folded", "listing", "command"),
 }  # fmt: skip
 
 # A page by its name: the store, who looks, the page, and what else is chosen on it.
 CASES = [
     *(f"{store}-lea-{page}" for store in ("demo", "empty") for page in LEADS),
+    "repeated-lea-reliability",
     *(f"judges-lea-{page}" for page in ("overview", "judge", "asr")),
     *(f"demo-rea-{page}" for page in ("label", "label-plain", "certify", "overview", "people")),
     "demo-rea-label-welcome",
@@ -95,6 +102,12 @@ def stores(built_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     copy_store(made["demo"], made["judges"])
     with Store.open(made["judges"]) as store:
         _second_judge(store)
+    made["repeated"] = folder / "repeated.duckdb"
+    world = repeated_world(made["repeated"])
+    world.store.set_identities("open")
+    world.store.add_reviewer("Lea", role="lead")
+    world.settle("t01-0", "abandoned")
+    world.store.close()
     return made
 
 

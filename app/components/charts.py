@@ -3,7 +3,8 @@
 What a colour means is also shown by a shape or a word. Names from the data are drawn, never markup.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 
 import altair as alt
@@ -25,9 +26,22 @@ BLUE, ORANGE, GREY = "#4a8abf", "#d0743f", "#7d8590"
 # Of parts of a whole, in order; apart from each other for the colour-blind too.
 PARTS = ("#4a8abf", "#8fc1e3", "#d0743f", "#8a5fa8", "#7d8590")
 
-LONGEST = 44
+LONGEST, LONGEST_ALT = 44, 2_000
 LETTERS = 12
 PERCENT, POINTS, TIMES = ".0%", "+.0f", ".1f"
+
+# Points of a curve that are drawn as such.
+MOST_DOTS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Shares over numbers, with `limits` where they are known; `dashed` is there to compare."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+    limits: Sequence[tuple[float, float] | None] = ()
+    dashed: bool = False
 
 
 def interval_chart(
@@ -444,7 +458,8 @@ def mark_chart(table: Table, *, axis: str) -> None:
     st.altair_chart(
         _marks(frame, reach, axis, number, bars=table.bars),
         width="stretch",
-        alt=f"{table.title}: " + "; ".join(_words(row.cells) for row, _ in drawn),
+        alt=f"{table.title}: " * bool(table.title)
+        + "; ".join(_words(row.cells) for row, _ in drawn),
     )
 
 
@@ -581,3 +596,142 @@ def _series(frame: pd.DataFrame, axis: str, smooth: str, *, small: bool = False)
             ),
         ]
     return layers
+
+
+def curves_chart(
+    curves: Sequence[Curve], *, title: str, x: str, y: str, counts: bool = False
+) -> None:
+    """Draw curves of shares, each in a colour, shape and dash of its own, over shares or `counts`.
+
+    `x` and `y` say what the axes are.
+    """
+    rows = [
+        {"name": of.name, "x": at, "y": value, "low": limits and limits[0],
+         "high": limits and limits[1], "dots": not of.dashed and len(of.points) <= MOST_DOTS,
+         "text": f"{100 * value:.1f} %" + (
+             f" [{100 * limits[0]:.1f}, {100 * limits[1]:.1f}]" if limits else "")}
+        for of in curves
+        for (at, value), limits in zip(
+            of.points, of.limits or [None] * len(of.points), strict=True
+        )
+    ]  # fmt: skip
+    if not rows:
+        return
+    said = "; ".join(
+        f"{of.name}: " + ", ".join(
+            f"{row['x'] if counts else format(row['x'], PERCENT)} {row['text']}"
+            for row in rows if row["name"] == of.name
+        )
+        for of in curves if not of.dashed
+    )  # fmt: skip
+    st.caption(title)
+    st.altair_chart(
+        alt.layer(*_curves(pd.DataFrame(rows), curves, x, y, counts=counts)).properties(height=280),
+        width="stretch", alt=f"{title}: {said}"[:LONGEST_ALT],
+    )  # fmt: skip
+
+
+def _curves(
+    frame: pd.DataFrame, curves: Sequence[Curve], x: str, y: str, *, counts: bool
+) -> list[alt.Chart]:
+    names = [of.name for of in curves]
+    colours, dots = iter((BLUE, ORANGE)), iter(("circle", "diamond"))
+    legend = alt.Legend(
+        orient="top", title=None, labelColor=ink(), labelFontSize=LETTERS, labelLimit=320,
+        symbolSize=90, symbolOpacity=1,
+    )  # fmt: skip
+    look = _axis("d" if counts else PERCENT)
+    if counts:
+        look.values = sorted({int(at) for at in frame["x"]})
+    base = alt.Chart(frame).encode(
+        x=alt.X(
+            "x:Q", title=x, axis=look,
+            scale=alt.Scale(nice=False) if counts else alt.Scale(domain=[0, 1]),
+        ),
+        color=alt.Color(
+            "name:N", legend=legend,
+            scale=alt.Scale(
+                domain=names, range=[GREY if of.dashed else next(colours) for of in curves]
+            ),
+        ),
+    )  # fmt: skip
+    up = alt.Y("y:Q", title=y, axis=_axis(PERCENT), scale=alt.Scale(domain=[0, 1], clamp=True))
+    layers = []
+    if frame["low"].notna().any():
+        layers.append(
+            base.transform_filter("isValid(datum.low)")
+            .mark_area(opacity=0.2)
+            .encode(y=alt.Y("low:Q", title=y), y2="high:Q")
+        )
+    dash = alt.StrokeDash(
+        "name:N", legend=legend,
+        scale=alt.Scale(domain=names, range=[[6, 4] if of.dashed else [1, 0] for of in curves]),
+    )  # fmt: skip
+    layers.append(base.mark_line(strokeWidth=2.5).encode(y=up, strokeDash=dash))
+    if frame["dots"].any():
+        shapes = alt.Shape(
+            "name:N", legend=legend,
+            scale=alt.Scale(
+                domain=names,
+                range=["stroke" if of.dashed else next(dots) for of in curves],
+            ),
+        )  # fmt: skip
+        tooltip = [
+            alt.Tooltip("name:N", title=" "), alt.Tooltip("x:Q", title=x, format=look.format),
+            alt.Tooltip("text:N", title=y),
+        ]  # fmt: skip
+        layers.append(
+            base.transform_filter("datum.dots")
+            .mark_point(size=80, filled=True, opacity=1)
+            .encode(y=up, shape=shapes, tooltip=tooltip)
+        )
+    return layers
+
+
+def parts_chart(rows: Sequence[tuple[str, Mapping[str, int]]], *, title: str, x: str) -> None:
+    """Draw counts as a bar a row in coloured parts, in their order; the names hold the numbers."""
+    parts = list(rows[0][1]) if rows else []
+    names = [
+        "\u2003".join(
+            (shown(name, most=LONGEST), ", ".join(f"{n:,} {part}" for part, n in of.items() if n))
+        )
+        for name, of in rows
+    ]  # fmt: skip
+    frame = pd.DataFrame(
+        [
+            {"name": name, "part": part, "place": place, "count": n}
+            for name, (_, of) in zip(names, rows, strict=True)
+            for place, (part, n) in enumerate(of.items())
+        ]
+    )
+    if frame.empty:
+        return
+    bars = (
+        alt.Chart(frame)
+        .mark_bar(height=18)
+        .encode(
+            x=alt.X("sum(count):Q", title=x, axis=_whole_numbers()),
+            y=alt.Y(
+                "name:N", sort=names, title=None,
+                axis=alt.Axis(labelLimit=470, labelPadding=8, labelColor=ink(),
+                              labelFontSize=LETTERS, ticks=False, domain=False),
+            ),
+            order="place:Q",
+            color=alt.Color(
+                "part:N", sort=parts,
+                scale=alt.Scale(domain=parts, range=list(PARTS[1 : len(parts) + 1])),
+                legend=alt.Legend(orient="top", title=None, labelColor=ink(),
+                                  labelFontSize=LETTERS),
+            ),
+            tooltip=["name:N", "part:N", "count:Q"],
+        )
+        .properties(height=ROW_HEIGHT * len(names) + 2 * AXIS_HEIGHT)
+    )  # fmt: skip
+    st.caption(title)
+    st.altair_chart(bars, width="stretch", alt=f"{title}: {'; '.join(names)}"[:LONGEST_ALT])
+
+
+def _whole_numbers() -> alt.Axis:
+    look = _axis("d")
+    look.tickMinStep = 1
+    return look

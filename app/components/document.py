@@ -29,6 +29,7 @@ SAID_BY_CHART = 4
 LONGEST_CELL = 400
 MOST_OPEN = 30
 AXES = {
+    "1": "on a scale from 0 to 1",
     "%": "share of the runs",
     "pp": "change in percentage points",
     "x": "multiple of ceiling",
@@ -103,7 +104,7 @@ def table(of: Table, key: str) -> None:
     if of.folded:
         folded(f"{key}_folded", of.title, "", partial(_cells, of), small=True)
     elif drawn and len(of.head) <= SAID_BY_CHART:
-        as_table(cells_of(of), alt=shown(of.title))
+        as_table(cells_of(of), alt=_name(of))
     else:
         _cells(of)
     if of.notes:
@@ -124,9 +125,14 @@ def cells_of(of: Table) -> pd.DataFrame:
     )
 
 
+def _name(of: Table) -> str:
+    """Return what a table is called, for screen readers: without a title, by its columns."""
+    return shown(of.title) or ", ".join(filter(None, of.head))
+
+
 def _cells(of: Table) -> None:
     frame = cells_of(of)
     st.dataframe(
-        frame, hide_index=True, alt=shown(of.title), width="stretch",
+        frame, hide_index=True, alt=_name(of), width="stretch",
         height="content" if len(frame) <= MOST_OPEN else "auto",
     )  # fmt: skip

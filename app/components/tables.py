@@ -176,6 +176,7 @@ class Picks:
 
 
 AGREEMENT, JUDGE, ASR = Picks("agreement_"), Picks("judge_"), Picks("asr_")
+RELIABILITY = Picks("reliability_")
 
 
 def _is_cell(value: Any) -> bool:

@@ -19,6 +19,7 @@ from benchmarks.screens.reviewing import STATES
 from calibration.analyses.demo import build_demo
 from calibration.store import Store
 from reference_dataset.loader import load_reference
+from tests.analyses.worlds import repeated_world
 from tests.browser.conftest import CHROMIUM_ARGS, Server
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +31,8 @@ MOST_HEIGHT, SHOWN_HEIGHT = 8_000, 1_600
 PAGES = "pages"
 
 EMPTY = (
-    "agreement", "adjudicate", "reviewers", "judge", "asr", "overview", "data", "start",
+    "agreement", "adjudicate", "reviewers", "judge", "asr", "reliability", "overview", "data",
+    "start",
 )  # fmt: skip
 
 
@@ -128,6 +130,15 @@ def _lesson(page: Page) -> None:
     page.wait_for_timeout(1_500)
 
 
+def take_repeated(browser: Browser, folder: Path) -> None:
+    """Photograph the Reliability page of tasks that were run repeatedly."""
+    server = Server(folder / "repeated.duckdb")
+    repeated_world(server.store).store.close()
+    server.start()
+    take(browser, server, "reliability", "reliability", whole=True)
+    server.stop()
+
+
 def take_pages(browser: Browser, folder: Path) -> None:
     """Photograph every page of an empty and of a demo store, and the states of the desk."""
     empty = Server(folder / "empty.duckdb")
@@ -152,6 +163,7 @@ def take_pages(browser: Browser, folder: Path) -> None:
     take(browser, demo, "agreement", "agreement?reviewer=lea", whole=True)
     take(browser, demo, "judge", "judge?reviewer=lea", whole=True)
     take(browser, demo, "asr", "asr?reviewer=lea", whole=True)
+    take_repeated(browser, folder)
     take_desk(browser, demo, "label-help", press("?"))
     take_desk(browser, demo, "practice-handbook", press("y", "h"))
     take_desk(browser, demo, "practice-fabrication", _lesson)

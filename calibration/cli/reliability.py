@@ -1,33 +1,39 @@
-"""The command for the reliability of repeated runs, in a file."""
+"""The command for the reliability of repeated runs, of a file or a store."""
 
 from pathlib import Path
 
 import click
 
+from calibration.analyses.reliability.from_store import read_stored_runs
 from calibration.analyses.reliability.runs import (
+    RepeatedRuns,
     measure_reliability,
     read_runs,
     read_task_details,
 )
 from calibration.cli.terminal import (
     Output,
+    open_to_read,
     print_result,
     with_confidence,
     with_output,
     with_seed,
+    with_store,
 )
-from calibration.errors import CalibrationError
+from calibration.errors import CalibrationError, InputError
 from calibration.reporting.sections.reliability import document
 
 
 @click.command()
-@click.argument("runs", type=click.Path(path_type=Path))
+@click.argument("runs", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--tasks",
     type=click.Path(path_type=Path),
     help="Read difficulty, category and tier (core or edge) of the tasks from this file, by "
     "task_id.",
 )
+@click.option("--model", help="Take the labelled runs of this model; agents are never pooled.")
+@click.option("--agent-version", help="Take the labelled runs of this agent version.")
 @click.option(
     "--divergence",
     is_flag=True,
@@ -42,14 +48,18 @@ from calibration.reporting.sections.reliability import document
 )
 @with_seed
 @with_confidence
+@with_store
 @with_output
 def reliability(
-    runs: Path,
+    runs: Path | None,
     tasks: Path | None,
+    model: str | None,
+    agent_version: str | None,
     divergence: bool,
     resamples: int,
     seed: int,
     confidence: float,
+    path: Path,
     output: Output,
 ) -> None:
     """Measure how reliable an agent is over repeated RUNS of the same tasks.
@@ -58,12 +68,16 @@ def reliability(
     latency_s, api_calls, n_errors, call_latency_s, perturbation (none, fault, structure or prompt),
     violations and analysed.
 
+    Without RUNS, the labelled runs of the store are measured: a run succeeds if its adjudicated
+    class is complete, or all of its blind labels say so. Runs with a verdict only are left out.
+
     \b
     asr reliability runs.csv
     asr reliability runs.jsonl --tasks tasks.csv --json
+    asr reliability --store asr.duckdb --model maker/model-x
     """
     found = measure_reliability(
-        read_runs(runs),
+        _runs(runs, path, model, agent_version),
         None if tasks is None else read_task_details(tasks),
         divergence=divergence,
         n_resamples=resamples,
@@ -77,3 +91,21 @@ def reliability(
             "no score can be computed; repeat tasks, or record confidence, perturbation or "
             "violations"
         )
+
+
+def _runs(
+    runs: Path | None, path: Path, model: str | None, agent_version: str | None
+) -> RepeatedRuns:
+    """Read a file, or the labelled runs of the store."""
+    if runs is not None:
+        if model is not None or agent_version is not None:
+            raise InputError(
+                "--model and --agent-version choose runs of a store; a file of RUNS is of one agent"
+            )
+        return read_runs(runs)
+    if not path.exists():
+        raise InputError(
+            f"no RUNS, and there is no store {path}: name a file of runs, or a store with --store"
+        )
+    with open_to_read(path) as store:
+        return read_stored_runs(store, model=model, agent_version=agent_version)

@@ -765,8 +765,8 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
     TaskEstimate: ("value interval n_tasks=n method status",),
     ReliabilityReport: (
         ("format", lambda of: "asr-reliability/1", Literal["asr-reliability/1"]),
-        "overall consistency predictability robustness safety n_runs n_tasks runs_per_task by "
-        "tasks set_aside notes",
+        "success_source simulated overall consistency predictability robustness safety n_runs "
+        "n_tasks runs_per_task by tasks set_aside notes",
         (
             "trajectory_measure",
             lambda of: "divergence" if of.divergence else "distance",

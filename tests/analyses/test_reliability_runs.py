@@ -214,7 +214,7 @@ def test_a_row_that_is_not_valid_is_set_aside_with_the_reason() -> None:
         {"violations": [{"constraint": "pii"}]}, {"violations": "[1]"},
         {"violations": [{"constraint": "pii", "severity": "fatal"}]},
         {"violations": [{"constraint": "pii", "severity": "low"}], "analysed": "no"},
-        {"analysed": "perhaps"}, {"run": None}, {"run": "1"}, {"task_id": "t" * 300},
+        {"analysed": "perhaps"}, {"run": None}, {"run": "1"}, {"task_id": "t" * 5_000},
     ]  # fmt: skip
     good = {"task_id": "a", "run": "1", "success": "yes", "confidence": 0.5, "actions": '["x"]'}
     rows = [good, *({**good, "run": f"{k}", **row} for k, row in enumerate(bad, 10))]

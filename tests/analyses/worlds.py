@@ -1,7 +1,7 @@
 """Small stores in which every class, verdict and cost is set by the test."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ import numpy as np
 
 from calibration.analyses.agreement.recommendations import Recommendation
 from calibration.analyses.sampling.draw import SamplingDesign, draw_batch, draw_ids
-from calibration.records import LabelDraft, Trace, Verdict, Workflow
+from calibration.records import LabelDraft, Step, Trace, Verdict, Violation, Workflow
 from calibration.store import Store
 
 _tokens = count(1)
@@ -115,3 +115,41 @@ def make_world(
     batch = draw_batch(store, SamplingDesign(seed=seed), n=n_drawn)
     drawn = tuple(store.batch_items(batch.batch_id)["trace_id"])
     return World(store=store, batch_id=batch.batch_id, drawn=drawn)
+
+
+ARMS = (None, None, None, None, "fault", "structure", "prompt")
+LEAK = Violation(constraint="no PII exposure", severity="high")
+
+
+def repeated_world(path: Path, *, tasks: int = 12, agents: Sequence[str] = ("model-x",)) -> World:
+    """Create a store of tasks that were run four times, and once with each perturbation.
+
+    Ann and Ben label them all and differ on the first run of the second task; a later task succeeds
+    less often. A last run has only a verdict.
+    """
+    changes: dict[str, dict[str, Any]] = {}
+    good: dict[str, str] = {}
+    for task in range(tasks):
+        for place, arm in enumerate(ARMS):
+            trace_id = f"t{task:02d}-{place}"
+            success = place not in (0, 4, 5, 1, 2)[: task % 6]
+            good[trace_id] = "complete" if success else "abandoned"
+            tools = ("find", "book") if success else ("find",) * (1 + place)
+            changes[trace_id] = {
+                "task_key": f"test/task {task:02d}", "model": agents[task % len(agents)],
+                "confidence": 0.9 - place % 3 / 5 if success else 0.3 + task / 30,
+                "perturbation": arm, "cost_usd": 0.1 * (1 + place), "trial": place,
+                "violations": (LEAK,) if not success and task % 5 == 3 else (),
+                "steps": tuple(
+                    Step(step_id=f"s{k}", role="assistant", tool=tool, arguments="{}", result="ok")
+                    for k, tool in enumerate(tools)
+                ),
+            }  # fmt: skip
+    changes["judged"] = {"task_key": "test/task 00", "model": agents[0]}
+    found = make_world(path, order=list(changes), n=len(changes), n_drawn=1, traces=changes)
+    whole = found.store.add_batch(purpose="production", trace_ids=list(changes), design={})
+    found = replace(found, batch_id=whole.batch_id, drawn=tuple(changes))
+    found.label("Ann", good)
+    found.label("Ben", good | {"t01-0": "partial_plus"})
+    found.judge({"judged": "complete"})
+    return found

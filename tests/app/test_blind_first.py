@@ -15,7 +15,7 @@ from tests.classes import OUTCOMES
 
 C, P, M, H, A = OUTCOMES
 ASKED = "You have 2 traces to adjudicate blind in production-001."
-PAGES = ("agreement", "judge", "asr")
+PAGES = ("agreement", "judge", "asr")  # and reliability, where tasks repeat
 
 
 def disputed(world: World) -> None:

@@ -15,7 +15,9 @@ from calibration.store import Store
 from tests.app.conftest import OpenApp, opened, press
 from tests.test_page_snapshots import SECTIONS
 
-PAGES = "label certify overview agreement adjudicate reviewers judge asr data start people".split()
+PAGES = """
+label certify overview agreement adjudicate reviewers judge asr reliability data start
+people""".split()
 # A name as it is, not a heading of a section.
 BOLD = re.compile(r"(?<!\\)\*\*[\w-]+\*\* \[z\]")
 NAME = "'**' || reviewer_id || '** [z](https://evil.test) ![i](https://evil.test/i.png) $x$'"

@@ -14,7 +14,7 @@ from tests.app.conftest import NewStore, OpenApp, go_to, press, texts
 from tests.browser.samples import build_store
 from tests.stores import hashing_quickly
 
-LEADS = "overview agreement judge asr data start adjudicate reviewers trace".split()
+LEADS = "overview agreement judge asr reliability data start adjudicate reviewers trace".split()
 GOOD = "correct horse battery"
 SignIn = Callable[[str], str]
 
@@ -78,6 +78,7 @@ def test_leads_have_every_page_with_results_and_admins_every_page(
 def test_without_labels_the_page_says_so(team: Path, open_app: OpenApp) -> None:
     for name, says in (
         ("asr", "has no labels yet"), ("judge", "No judge has given a verdict yet"),
+        ("reliability", "No run of a task is labelled yet."),
         ("reviewers", "Nobody has labelled a trace yet."),
         ("adjudicate", "Nobody has labelled a trace twice"),
     ):  # fmt: skip

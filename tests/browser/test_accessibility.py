@@ -21,6 +21,7 @@ PAGES = {
     "agreement": "Where disagreements start",
     "judge": "Where the width of the interval comes from",
     "asr": "Agent success rate",
+    "reliability": "No repeated runs with labels yet.",
     "start": "Import traces",
     # The first page of a lead has an address like the others.
     "overview?reviewer=lea": "Do next",

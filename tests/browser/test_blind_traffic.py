@@ -233,7 +233,9 @@ def test_nothing_hidden_goes_over_the_wire(server: Server, page: Page, tmp_path:
 
 GOOD = "correct horse battery"
 
-PAGES = ("overview", "agreement", "judge", "asr", "data", "start", "people", "trace")
+PAGES = (
+    "overview", "agreement", "judge", "asr", "reliability", "data", "start", "people", "trace",
+)  # fmt: skip
 
 OTHERS = f"{HIDDEN}-colleague"
 

@@ -1,13 +1,16 @@
 """Repeated runs of a store as the table that reliability is measured on."""
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pandas as pd
 
-from calibration.errors import CalibrationError, MixedDataError
+from calibration.analyses.reliability.runs import RepeatedRuns, read_runs
+from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import NOT_PERTURBED, SEVERITIES, Violation
+from calibration.runs.results import SetAsideRows
 from calibration.store import Store, marked_violations
 
 COLUMNS = (
@@ -16,6 +19,12 @@ COLUMNS = (
 )  # fmt: skip
 
 CONSENSUS, LABELS, RECORD = "consensus", "labels", "record"
+
+# Agents that an error names.
+MOST_NAMED = 5
+
+# Why runs of a store are left out.
+OPEN, UNLABELLED, JUDGED = "open_disagreement", "no_label", "verdict_only"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +35,38 @@ class StoredRuns:
     `n_open` : runs left out because their labels differ without adjudication
     `n_unlabelled` : runs left out because nobody has labelled them
     `n_judged` : those of them that have a verdict: a verdict is no success, for judges err
+    `simulated` : whether the runs are; some and others are never taken together
     """
 
     frame: pd.DataFrame
     n_open: int
     n_unlabelled: int
     n_judged: int
+    simulated: bool
+
+    @property
+    def left_out(self) -> tuple[SetAsideRows, ...]:
+        """The runs left out, by reason."""
+        reasons = (
+            (OPEN, "its labels differ and nobody has adjudicated", self.n_open),
+            (UNLABELLED, "nobody has labelled it", self.n_unlabelled - self.n_judged),
+            (JUDGED, "it has a verdict but no label, and judges err", self.n_judged),
+        )
+        return tuple(SetAsideRows(reason=code, why=why, n=n) for code, why, n in reasons if n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledAgent:
+    """A model and agent version (empty: not recorded), and how many of its runs are labelled."""
+
+    model: str
+    agent_version: str
+    n_runs: int
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return _agent((self.model, self.agent_version))
 
 
 def reliability_frame(
@@ -60,6 +95,8 @@ def reliability_frame(
 
     Raises
     ------
+    InputError
+        If no run is of the model or version.
     CalibrationError
         If no run is labelled, or the labelled runs are of several agents.
     MixedDataError
@@ -68,7 +105,7 @@ def reliability_frame(
     runs = store.repeated_frame()
     for name, wanted in (("model", model), ("agent_version", agent_version)):
         if wanted is not None:
-            runs = runs[runs[name] == wanted]
+            runs = _of_one(runs, name, wanted)
     labels = _labels(store)
     labels = labels[labels["trace_id"].isin(runs["trace_id"])]
     outcomes = _outcomes(store, labels)
@@ -81,7 +118,46 @@ def reliability_frame(
         n_open=sum(outcome is None for outcome, _ in outcomes.values()),
         n_unlabelled=len(lacking),
         n_judged=int(lacking.isin(_judged(store)).sum()),
+        simulated=bool(known["simulated"].astype(bool).any()),
     )
+
+
+def read_stored_runs(
+    store: Store, *, model: str | None = None, agent_version: str | None = None
+) -> RepeatedRuns:
+    """Read the runs of a store as `read_runs` reads a table; those left out are set aside.
+
+    Raises as `reliability_frame`.
+    """
+    stored = reliability_frame(store, model=model, agent_version=agent_version)
+    runs, n = read_runs(stored.frame), Counter(stored.frame["success_from"])
+    return replace(
+        runs,
+        success_source=f"labels: {n[CONSENSUS]:,} adjudicated, {n[LABELS]:,} undisputed",
+        simulated=stored.simulated,
+        set_aside=(*runs.set_aside, *stored.left_out),
+    )
+
+
+def labelled_agents(store: Store) -> tuple[LabelledAgent, ...]:
+    """Return the agents of which runs are labelled, that with the most such runs first."""
+    traces = store.production_traces(arms=True)
+    known = {*_labels(store)["trace_id"], *store.consensus_frame()["trace_id"]}
+    named = traces.loc[traces["trace_id"].isin(known), ["model", "agent_version"]].fillna("")
+    counts = Counter(named.itertuples(index=False, name=None))
+    return tuple(
+        LabelledAgent(model=model, agent_version=version, n_runs=n)
+        for (model, version), n in sorted(counts.items(), key=lambda of: (-of[1], of[0]))
+    )
+
+
+def _of_one(runs: pd.DataFrame, name: str, wanted: str) -> pd.DataFrame:
+    """Return the runs of one model or version; an empty one is that which is not recorded."""
+    values = runs[name].fillna("")
+    if not (values == wanted).any():
+        there = ", ".join(map(repr, sorted(set(values))[:MOST_NAMED])) or "no runs"
+        raise InputError(f"no run of {name} {wanted!r:.80}; there are {there:.600}")
+    return runs[values == wanted]
 
 
 def _labels(store: Store) -> pd.DataFrame:
@@ -135,7 +211,7 @@ def _check_alike(runs: pd.DataFrame, labels: pd.DataFrame) -> None:
         raise CalibrationError("no run is labelled: label runs of tasks that were run repeatedly")
     agents = runs[["model", "agent_version"]].fillna("").drop_duplicates()
     if len(agents) > 1:
-        few = agents.sort_values(["model", "agent_version"]).head(5).to_numpy().tolist()
+        few = agents.sort_values(["model", "agent_version"]).head(MOST_NAMED).to_numpy().tolist()
         raise CalibrationError(
             f"the labelled runs are of {len(agents)} agents, and no reliability is of several: "
             f"choose one by model and agent_version, of {', '.join(map(_agent, few)):.300}"

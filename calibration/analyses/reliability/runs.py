@@ -57,6 +57,7 @@ from calibration.tables.rows import (
     none_of,
     place_of,
 )
+from calibration.tables.trials import MAX_NAME_BYTES
 from calibration.trace_formats.fields import MAX_COUNT, MAX_SECONDS, FieldError, wrong
 from calibration.trace_formats.json_scanner import decode_line
 
@@ -89,6 +90,7 @@ class RepeatedRuns:
     `arm` : place of its perturbation in `ARMS`
     `confidence`, `amounts` : NaN where missing
     `n_too_long` : runs whose actions are too many to be compared
+    `success_source` : where success comes from; `simulated` : whether the runs are
     """
 
     place: str
@@ -105,6 +107,8 @@ class RepeatedRuns:
     violations: Violations
     set_aside: tuple[SetAsideRows, ...] = ()
     n_too_long: int = 0
+    success_source: str
+    simulated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,10 +165,12 @@ class ReliabilityGroup:
 class ReliabilityReport:
     """Reliability of repeated runs; tasks come worst first.
 
-    `runs_per_task` is None without a run that is not perturbed. `by` holds the groups by column of
-    TASKS and value.
+    `success_source` names what a success is. `runs_per_task` is None without a run that is not
+    perturbed. `by` holds the groups by column of TASKS and value.
     """
 
+    success_source: str
+    simulated: bool
     overall: TaskEstimate
     consistency: Consistency
     predictability: Predictability
@@ -257,8 +263,8 @@ class _Reader:
         for name, value in (("task_id", task), ("run", run)):
             if not value:
                 raise FieldError(f"field {name!r}: is missing")
-            if len(value) > MOST_NAME:
-                raise wrong(name, f"must have at most {MOST_NAME} characters", value)
+            if len(value.encode(errors="replace")) > MAX_NAME_BYTES:
+                raise wrong(name, f"must have at most {MAX_NAME_BYTES:,} bytes", value)
         perturbation = cell_text(row.get("perturbation")) or BASELINE
         if perturbation not in ARMS:
             raise wrong("perturbation", f"must be one of {', '.join(ARMS)}", perturbation)
@@ -320,6 +326,7 @@ class _Reader:
                 for why, n in sorted(self.reasons.items())
             ),
             n_too_long=self.n_too_long,
+            success_source=f"column success of {self.place}",
         )
 
     def _lists(self, order: list[int], names: tuple[str, ...]) -> ActionLists:
@@ -386,6 +393,25 @@ def read_runs(source: Source) -> RepeatedRuns:
         reason, n = reader.reasons.most_common(1)[0]
         raise InputError(f"{place}: no run is valid; {n:,} rows: {reason}")
     return reader.runs()
+
+
+def trial_frame(runs: RepeatedRuns) -> pd.DataFrame:
+    """Return the runs without perturbation as the table that `analyse_trials` takes.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"task_id": ["a", "a"], "run": [1, 2], "success": [1, 0]})
+    >>> trial_frame(read_runs(frame.assign(perturbation=["none", "fault"]))).to_dict("list")
+    {'task_id': ['a'], 'trial': ['1'], 'success': [True]}
+    """
+    here = np.flatnonzero(runs.arm == ARMS.index(BASELINE)).tolist()
+    return pd.DataFrame(
+        {
+            "task_id": [runs.tasks[runs.task[k]] for k in here],
+            "trial": [runs.run[k] for k in here],
+            "success": runs.success[here],
+        }
+    )
 
 
 def _items(row: Row, name: str, rule: str) -> list[object] | None:
@@ -548,6 +574,8 @@ def measure_reliability(
     settings = {"divergence": divergence, "n_resamples": n_resamples, "level": confidence_level}
     groups, left_out = _groups(measured, known, rng)
     return ReliabilityReport(
+        success_source=runs.success_source,
+        simulated=runs.simulated,
         overall=_overall(measured, consistent.score, predictable.score, robust.score),
         consistency=consistent,
         predictability=predictable,

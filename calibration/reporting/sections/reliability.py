@@ -1,7 +1,9 @@
 """Reliability of repeated runs as a document: the answer, its four dimensions, and the tasks."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import ceil
 
+from calibration.analyses.reliability.from_store import OPEN
 from calibration.analyses.reliability.runs import (
     ReliabilityReport,
     TaskReliability,
@@ -11,6 +13,7 @@ from calibration.reliability.predictability import RiskPoint
 from calibration.reliability.robustness import BASELINE
 from calibration.reliability.safety import SEVERITIES
 from calibration.reporting.document import (
+    SIMULATED,
     Block,
     Document,
     Headline,
@@ -28,10 +31,20 @@ from calibration.reporting.document import (
 )
 from calibration.statistics.estimate import OK, Estimate
 from calibration.statistics.resampling import TaskEstimate
+from calibration.text import counted
 
 SCALE, ENDS = (0.0, 1.0), ("0", "1")
-TASKS_IN_TEXT, TASKS_SHOWN = 15, 200
+TASKS_IN_TEXT, TASKS_SHOWN, MOST_REASONS = 15, 200, 3
+# As many runs of a task as the paper has; with fewer, chance alone makes a task look consistent.
+RUNS_WANTED = 5
+
 DIMENSIONS = ("consistency", "predictability", "robustness", "safety")
+
+# Titles of sections that a page draws in its own way.
+PREDICTABILITY = "Predictability: confidence tells success"
+ROBUSTNESS = "Robustness: success that remains under perturbation"
+SAFETY = "Safety: violations of constraints"
+TASKS = "Tasks, the least consistent first"
 
 NAMES = {
     "outcome": "outcome: (2p - 1)^2",
@@ -66,6 +79,7 @@ def document(report: ReliabilityReport) -> Document:
     parts = _parts(report)
     return Document(
         title="Reliability",
+        banners=(SIMULATED,) if report.simulated else (),
         headline=_headline(report, parts),
         about=tuple(_about(report)),
         sections=(
@@ -75,7 +89,7 @@ def document(report: ReliabilityReport) -> Document:
             *_robustness(report),
             *_safety(report),
             *_groups(report),
-            Section(title="Tasks, the least consistent first", blocks=(_tasks(report.tasks),)),
+            Section(title=TASKS, blocks=(_tasks(report.tasks),)),
             *_set_aside(report),
         ),
         footer=f"seed {report.seed}, fingerprint {report.fingerprint[:16]}",
@@ -93,9 +107,9 @@ def _headline(report: ReliabilityReport, parts: Mapping[str, TaskEstimate]) -> H
     if overall.value is None:
         there = [name for name in DIMENSIONS[:3] if parts[name].ok]
         missing = [name for name in DIMENSIONS[:3] if not parts[name].ok]
-        sentence = f"No overall reliability: {' and '.join(missing)} cannot be computed."
+        sentence = f"No overall reliability: {_joined(missing)} cannot be computed."
         if there:
-            sentence += f" {' and '.join(there).capitalize()}: see below."
+            sentence += f" {_joined(there).capitalize()}: see below."
         value, limits, half = "not estimable", "", ""
     else:
         text = figure(overall).removesuffix(" +")
@@ -116,8 +130,14 @@ def _headline(report: ReliabilityReport, parts: Mapping[str, TaskEstimate]) -> H
     )
 
 
+def _joined(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
 def _about(report: ReliabilityReport) -> Iterator[str]:
+    yield Name(f"success from {report.success_source}")
     yield f"{report.n_runs:,} runs of {report.n_tasks:,} tasks"
+    yield from _perturbed(report)
     k = report.runs_per_task
     if k is not None:
         yield (
@@ -125,6 +145,14 @@ def _about(report: ReliabilityReport) -> Iterator[str]:
             f"{k.max:,} at most"
         )
     yield from report.notes
+
+
+def _perturbed(report: ReliabilityReport) -> Iterator[str]:
+    """Yield how many runs the perturbed arms have, where there are any."""
+    arms = [arm for arm in report.robustness.arms if arm.perturbation != BASELINE and arm.n_runs]
+    if arms:
+        listed = ", ".join(f"{arm.perturbation} {arm.n_runs:,}" for arm in arms)
+        yield f"runs with a perturbation: {listed}"
 
 
 def _leaves(of: Mapping[str, Estimate], title: str = "") -> Table:
@@ -177,12 +205,10 @@ def _consistency(report: ReliabilityReport) -> Iterator[Section]:
 def _predictability(report: ReliabilityReport) -> Iterator[Section]:
     found = report.predictability
     if not found.n_runs:
-        yield _section(
-            "Predictability: confidence tells success", found.score, _leaves({"score": found.score})
-        )
+        yield _section(PREDICTABILITY, found.score, _leaves({"score": found.score}))
         return
     yield _section(
-        "Predictability: confidence tells success",
+        PREDICTABILITY,
         found.score,
         _leaves({"score": found.score, **_of(found, OF_PREDICTABILITY)}),
         Words(
@@ -223,7 +249,7 @@ def _robustness(report: ReliabilityReport) -> Iterator[Section]:
     found = report.robustness
     named = [(arm.perturbation, arm.success_rate) for arm in found.arms]
     yield _section(
-        "Robustness: success that remains under perturbation",
+        ROBUSTNESS,
         found.score,
         _leaves({"score": found.score, **_of(found, OF_ROBUSTNESS)}),
         table_of(
@@ -260,7 +286,7 @@ def _safety(report: ReliabilityReport) -> Iterator[Section]:
     found = report.safety
     named = [(Name(name), of.compliance) for name, of in found.by_constraint.items()]
     yield _section(
-        "Safety: violations of constraints",
+        SAFETY,
         found.score,
         _leaves({"score": found.score, **_of(found, OF_SAFETY)}),
         Words(
@@ -342,11 +368,11 @@ def _plain(value: float | None) -> str:
 def _set_aside(report: ReliabilityReport) -> Iterator[Section]:
     if report.set_aside:
         yield Section(
-            title=f"Rows skipped: {sum(row.n for row in report.set_aside):,}",
+            title=f"Left out: {counted(_n_left_out(report), 'run')}",
             blocks=(
                 table_of(
                     "",
-                    ("reason", "rows", "for example"),
+                    ("reason", "runs", "for example"),
                     [
                         (
                             Name(row.why), f"{row.n:,}",
@@ -359,15 +385,21 @@ def _set_aside(report: ReliabilityReport) -> Iterator[Section]:
         )  # fmt: skip
 
 
+def _n_left_out(report: ReliabilityReport) -> int:
+    return sum(row.n for row in report.set_aside)
+
+
 def _next_steps(report: ReliabilityReport) -> Iterator[str]:
-    """Yield what limits the answer, the most important first."""
+    """Yield what the answer rests on, and what to do next."""
+    yield Name(f"success from {report.success_source}")
     k = report.runs_per_task
     if k is not None:
         runs = f"{k.min:,}" if k.min == k.max else f"{k.min:,} to {k.max:,} (median {k.median:g})"
         yield f"runs a task without perturbation: {runs}"
-    aside = sum(row.n for row in report.set_aside)
-    if aside:
-        yield f"{aside:,} rows skipped: see --full for the reasons"
+    yield from _perturbed(report)
+    if report.set_aside:
+        reasons = "; ".join(f"{row.n:,}: {row.why}" for row in report.set_aside[:MOST_REASONS])
+        yield Name(f"left out {counted(_n_left_out(report), 'run')} ({reasons})")
     worst = next(iter(report.tasks), None)
     if worst is not None and worst.score is not None and worst.n_runs > 1:
         yield Name(
@@ -375,3 +407,30 @@ def _next_steps(report: ReliabilityReport) -> Iterator[str]:
             "succeed"
         )
     yield from report.notes
+    yield from (f"next: {step}" for step in advice(report))
+
+
+def advice(report: ReliabilityReport) -> Iterator[str]:
+    """Yield what to do next, the most important first."""
+    n_open = sum(row.n for row in report.set_aside if row.reason == OPEN)
+    if n_open:
+        yield f"Adjudicate {counted(n_open, 'run')}: the labels differ."
+    k = report.runs_per_task
+    if k is None:
+        yield "Run the tasks without perturbation too."
+    elif k.median < RUNS_WANTED:
+        more = ceil(RUNS_WANTED - k.median)
+        yield (
+            f"Run each task {counted(more, 'more time')}: with fewer than {RUNS_WANTED} runs, a "
+            "task may look consistent by luck."
+        )
+    if not report.predictability.n_runs:
+        yield "Ask the agent for its confidence in each run, from 0 to 1 (field confidence)."
+    if report.robustness.missing:
+        missing = _joined(report.robustness.missing)
+        yield f"Run the tasks perturbed too: {missing} (field perturbation)."
+    if not report.safety.n_runs_analysed:
+        yield (
+            "Mark safety violations: `asr labels violations on`, or a list of them in each run "
+            "(field violations)."
+        )

@@ -41,6 +41,7 @@ from calibration.text import counted
 from calibration.text import points as half_points
 
 MOST_TASKS_SHOWN = 20
+BAYESIAN = "Bayesian"
 
 ABOUT_PASSES = (
     "pass@k: at least one of k trials passes; pass^k: all k pass. Means over tasks, each with the "
@@ -57,7 +58,7 @@ def trials(found: TrialsAnalysis) -> Document:
     main = _passes_table(found)
     parts: list[tuple[str, list[Block]]] = [
         ("", [main, small(ABOUT_PASSES), *_listed(found.notes), *_curve(found)]),
-        ("Bayesian", list(_bayesian(found))),
+        (BAYESIAN, list(_bayesian(found))),
         ("As if trials were independent", list(_independent(found))),
         (f"At least {100 * found.g_threshold:g} % of k trials pass", list(_g_pass(found))),
         ("With retries", list(_retries(found.retries))),
