@@ -65,7 +65,7 @@ class PassFromVerdicts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Cells:
+class _DrawnTogether:
     """What is drawn together: each task with labels, and each kind of the other tasks.
 
     `kinds`, shape (n_kinds, most_trials) : verdicts of the trials of a task of each kind, most
@@ -256,7 +256,7 @@ def _cells(
     tasks: NDArray[np.generic],
     n_classes: int,
     n_verdicts: int,
-) -> _Cells:
+) -> _DrawnTogether:
     """Count trials and labels by what is drawn together."""
     codes = validated_codes(verdicts, n_codes=n_verdicts, name="verdicts")
     given = validated_codes(labelled.verdicts, n_codes=n_verdicts, name="verdicts of labels")
@@ -284,7 +284,7 @@ def _cells(
     np.add.at(tables, (row, given), human * weight[:, None])
     others = np.bincount(kind[np.setdiff1d(with_trials, units)], minlength=sizes.size)
     left = np.flatnonzero(others)
-    return _Cells(
+    return _DrawnTogether(
         kinds=kinds,
         sizes=sizes,
         kind=np.concatenate([kind[units], left]).astype(np.int64),
@@ -312,7 +312,7 @@ def _kinds(counts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
 class _Draw:
     """Figures under given weights of the tasks, for k up to `most`; `known` classes have labels."""
 
-    cells: _Cells
+    cells: _DrawnTogether
     passed: BoolArray
     known: BoolArray
     most: int
