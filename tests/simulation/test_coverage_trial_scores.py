@@ -23,7 +23,7 @@ BAND = (0.925, 0.98)
 
 # A figure that few tasks decide has a short interval, and the product shows few of them.
 KNOWN_TO_BE_SHORT = (0.60, 0.98)
-HONEST, RARE = (0.925, 1.0), 0.92
+HONEST, RARE = (0.925, 1.0), 6
 
 # Wide enough for any interval to be counted.
 ANY = 9.0
@@ -174,12 +174,16 @@ def test_corrected_verdicts_cover(judge: Judge, setting: Setting) -> None:
     found = tallies(setting, SETTINGS.index(setting), MANY, 2)
     rows: list[tuple[Tally, str, str, Band]] = []
     for figure, covers, right in found:
-        assert covers.refused is not None
-        short = figure == "pass@4" and setting.truth(4)[0] > RARE
-        short |= figure == "pass^4" and setting.truth(4)[1] < 1 - RARE
-        name = f"{figure} from verdicts" + ", known to be short" * short
-        rows.append((covers, name, str(setting), KNOWN_TO_BE_SHORT if short else BAND))
-        rows.append((right, f"{figure} from verdicts, right or withheld", str(setting), HONEST))
+        # Tasks of 4 trials that all fail, or all pass.
+        rare = setting.tasks * (1 - right.truth if "@" in figure else right.truth)
+        short = figure[-1] == "4" and rare < RARE
+        name = f"{figure} from verdicts"
+        if short:
+            rows.append((covers, f"{name}, known to be short", str(setting), KNOWN_TO_BE_SHORT))
+        else:
+            rows.append((covers, name, str(setting), BAND))
+        if figure[-1] == "4":
+            rows.append((right, f"{name}, right or withheld", str(setting), HONEST))
     give_all(judge, SEED, *rows)
 
 
