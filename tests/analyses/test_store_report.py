@@ -220,6 +220,52 @@ def test_repeated_trials_agent_by_agent(new_world: NewWorld) -> None:
     assert two.pass_hat_k.value == pytest.approx(0.4)
 
 
+def test_repeated_trials_from_verdicts_beside_those_from_labels(new_world: NewWorld) -> None:
+    """Two figures with their source, never one of both; this judge makes no errors."""
+    # 40 tasks of two trials, of which 16 pass twice, 12 once and 12 never; 60 are labelled.
+    passed = [2] * 16 + [1] * 12 + [0] * 12
+    traces: dict[str, dict[str, Any]] = {
+        name: {"task_key": f"t/{k // 2}", "trial": k % 2, "model": "m", "agent_version": "1"}
+        for k, name in enumerate(ids(80))
+    }
+    world = new_world(n=80, n_drawn=60, traces=traces)
+    good = {t for k, t in enumerate(ids(80)) if k % 2 < passed[k // 2]}
+    classes = {t: "complete" if t in good else "abandoned" for t in ids(80)}
+    world.label("Ann", {t: classes[t] for t in world.drawn})
+    world.judge(classes)
+    made = report(world)
+    labels, verdicts = made.passes
+    assert (labels.agent, labels.source) == ("m 1", "labels")
+    assert labels.points[1].n_tasks < 40
+    assert (verdicts.agent, verdicts.source) == ("m 1", "verdicts of judge-1, corrected")
+    one, two = verdicts.points
+    assert (two.n_tasks, two.n_too_few) == (40, 0)
+    # Without errors, but for the pseudo-count: 44 of 80, 16 of 40 and 28 of 40.
+    assert one.pass_hat_k.value == pytest.approx(0.55, abs=0.01)
+    assert two.pass_hat_k.value == pytest.approx(0.4, abs=0.02)
+    assert two.pass_at_k.value == pytest.approx(0.7, abs=0.02)
+    text = "\n".join(text_lines(success_rate.document(made)))
+    assert "verdicts of judge-1, corrected" in text
+    assert "corrected for the judge's errors as the labels show them" in text
+
+
+def test_repeated_trials_from_verdicts_need_a_corrected_rate(new_world: NewWorld) -> None:
+    traces: dict[str, dict[str, Any]] = {
+        name: {"task_key": f"t/{k // 2}", "model": "m"} for k, name in enumerate(ids(12))
+    }
+    world = new_world(n=12, n_drawn=6, traces=traces)
+    classes = dict.fromkeys(ids(12), "complete") | {world.drawn[0]: "abandoned"}
+    world.label("Ann", {t: classes[t] for t in world.drawn})
+    world.judge(classes)
+    found = report(world)
+    assert not found.calibrated
+    _, verdicts = found.passes
+    for point in verdicts.points:
+        for estimate in (point.pass_at_k, point.pass_hat_k):
+            assert estimate.value is None
+            assert "labels" in estimate.status
+
+
 def test_rarer_tags_and_further_agents_are_left_out_and_counted(
     new_world: NewWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

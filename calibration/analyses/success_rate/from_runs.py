@@ -391,6 +391,7 @@ def _passes_of(model: str, runs: RunCounts, options: ReportOptions, number: int)
     most = int(trials.n.max())
     return Passes(
         agent=model,
+        source="outcomes as given",
         n_tasks=tasks.size,
         most_trials=most,
         points=tuple(

@@ -72,6 +72,7 @@ from calibration.judge_calibration.samples import (
     LabelledSample,
     with_enough_labels,
 )
+from calibration.judge_calibration.trial_scores import pass_from_verdicts
 from calibration.records import REFERENCE_SOURCE
 from calibration.runs import ProductionCounts, production_counts
 from calibration.runs.results import GateQuery
@@ -87,6 +88,7 @@ from calibration.text import arms_left_out, calendar, counted, sentence, week_of
 
 NO_VERDICTS = "the store holds no verdicts; import a judge's verdicts to correct for its errors"
 BY = ("week", "workflow", "model")
+LABELS = "labels"
 DIRECT: Kind = "direct"
 
 
@@ -697,31 +699,76 @@ def corrected_at(rates: StoreRates) -> Iterator[AtOtherWeights]:
 def passes(rates: StoreRates) -> tuple[tuple[Passes, ...], int]:
     """Return pass@k and pass^k of agents with repeated tasks, and the number of agents left out.
 
-    From consensus labels alone: judge error would bias both strongly.
+    From consensus labels, and beside them from verdicts that are corrected: never from both.
     """
     loaded = rates.loaded
     agents = named(loaded.traces, "agent")
     tasks = loaded.traces["task_key"].to_numpy(dtype=str)
     of_label = named(loaded.labelled, "agent")
     found: list[Passes] = []
-    left_out = 0
+    shown = left_out = 0
     for agent in sorted({name for name in agents if name is not None}):
         trials = np.unique(tasks[agents == agent], return_counts=True)[1]
         if trials.max() < 2:
             continue
-        if len(found) == MOST_AGENTS:
+        if shown == MOST_AGENTS:
             left_out += 1
             continue
-        ks, rows, number = [k for k in KS if k <= trials.max()], of_label == agent, len(found) + 1
-        found.append(
+        ks, rows, shown = [k for k in KS if k <= trials.max()], of_label == agent, shown + 1
+        points = {LABELS: tuple(_point(rates, rows, k, trials.size, shown) for k in ks)}
+        if rates.judge is not None:
+            source = f"verdicts of {rates.judge_id}, corrected"
+            points[source] = _from_verdicts(rates, agents == agent, ks, shown)
+        found += [
             Passes(
                 agent=agent,
+                source=source,
                 n_tasks=trials.size,
                 most_trials=int(trials.max()),
-                points=tuple(_point(rates, rows, k, trials.size, number) for k in ks),
+                points=of_source,
             )
-        )
+            for source, of_source in points.items()
+        ]
     return tuple(found), left_out
+
+
+def _from_verdicts(
+    rates: StoreRates, of_agent: NDArray[np.bool_], ks: Sequence[int], number: int
+) -> tuple[PassAtK, ...]:
+    """Return the figures of an agent from the verdicts on all its trials, labelled or not.
+
+    Where the labels support no corrected rate, they support no corrected trial either.
+    """
+    loaded, options, taxonomy = rates.loaded, rates.options, rates.loaded.taxonomy
+    rows = of_agent & loaded.production(options.design)
+    found = pass_from_verdicts(
+        loaded.sample(options.design),
+        loaded.verdicts[rows],
+        loaded.tasks[rows],
+        ks,
+        success=np.arange(len(loaded.classes)) == taxonomy.place(taxonomy.success),
+        n_verdicts=len(loaded.verdict_names),
+        rng=np.random.default_rng([options.seed, 8, number]),
+        n_resamples=options.n_resamples,
+        confidence_level=options.confidence_level,
+    )
+
+    def checked(estimate: Estimate) -> Estimate:
+        if rates.calibrated:
+            return while_open(estimate, loaded.open_disagreements)
+        return replace(rates.corrected, method=estimate.method, n=estimate.n)
+
+    return tuple(
+        PassAtK(
+            k=of.k,
+            pass_at_k=checked(of.pass_at_k),
+            pass_hat_k=checked(of.pass_hat_k),
+            n_tasks=of.n_tasks,
+            n_too_few=of.n_too_few,
+            advice="",
+        )
+        for of in found
+    )
 
 
 def _point(

@@ -186,10 +186,13 @@ class Latency:
 class Passes:
     """Repeated trials of the tasks of one agent (model and version); agents are never pooled.
 
-    `n_tasks` and `most_trials` count unlabelled trials too; each k rests on tasks with k trials.
+    `source` says what the figures are from: the labels, the verdicts of a judge after correction,
+    or the outcomes that files give; it is one of them. `n_tasks` and `most_trials` count trials
+    without label or verdict too; each k rests on tasks with k trials.
     """
 
     agent: str
+    source: str
     n_tasks: int
     most_trials: int
     points: tuple[PassAtK, ...]

@@ -18,6 +18,7 @@ from calibration.analyses.success_rate.report import (
     WorkItem,
     WorkList,
 )
+from calibration.judge_calibration.trial_scores import WIDEST
 from calibration.reporting.document import (
     Block,
     Document,
@@ -88,6 +89,12 @@ OWN_LINE = ("files", "postgres", "table", "spark", "seed", "resamples", "confide
 ABOUT = (
     "pass@k: at least one of k trials of a task is complete; pass^k: all k are. Means over tasks "
     "of equal weight; tasks with fewer than k trials with an outcome are left out and counted."
+)
+
+CORRECTED_PASSES = (
+    "From labels: the labelled trials alone. From verdicts: all trials with a verdict, corrected "
+    "for the judge's errors as the labels show them, if it errs on each trial of a task by "
+    f"itself; no figure where the interval would be wider than ± {100 * WIDEST:g} points."
 )
 
 MOST_POINTS = 40
@@ -670,21 +677,26 @@ def _plain(value: object) -> str:
 
 def passes(found: Sequence[Passes]) -> Iterator[Block]:
     """Yield pass@k and pass^k by agent: trials of several agents are never pooled."""
-    yield small(ABOUT)
-    points = [(Name(of.agent), point) for of in found for point in _telling(of.points)]
+    several = len({of.source for of in found}) > 1
+    yield small(f"{ABOUT} {CORRECTED_PASSES}" if several else ABOUT)
+    points = [
+        ((Name(of.agent), Name(of.source)) if several else (Name(of.agent),), point)
+        for of in found
+        for point in _telling(of.points)
+    ]
     shown = points[:MOST_POINTS]
     yield table_of(
         "Repeated trials, agent by agent",
-        ("agent", "k", "pass@k", "pass^k", "tasks", "left out"),
+        ("agent", *["from"] * several, "k", "pass@k", "pass^k", "tasks", "left out"),
         (
-            (agent, str(p.k), share(p.pass_at_k), share(p.pass_hat_k), count(p.n_tasks),
+            (*of, str(p.k), share(p.pass_at_k), share(p.pass_hat_k), count(p.n_tasks),
              count(p.n_too_few))
-            for agent, p in shown
+            for of, p in shown
         ),
         notes=tuple(
             notes(
-                (Name(f"{agent}, k = {p.k}"), estimate)
-                for agent, p in shown
+                (Name(", ".join([*of, f"k = {p.k}"])), estimate)
+                for of, p in shown
                 for estimate in (p.pass_at_k, p.pass_hat_k)
             )
         ),
@@ -701,8 +713,8 @@ def passes(found: Sequence[Passes]) -> Iterator[Block]:
 
 
 def _telling(points: Sequence[PassAtK]) -> Sequence[PassAtK]:
-    """Return the points of an agent; without any labelled trial only the first."""
-    return points if any(point.n_tasks for point in points) else points[:1]
+    """Return the points of an agent from one source; without any figure only the first."""
+    return points if any(p.pass_at_k.ok or p.pass_hat_k.ok for p in points) else points[:1]
 
 
 def document(report: SuccessRateReport) -> Document:
@@ -717,7 +729,7 @@ def document(report: SuccessRateReport) -> Document:
         ("Cost", _cost_answer(report), cost(report)),
         ("Where", _where_answer(report), group_blocks(report)),
         (
-            "Repeated trials", counted(len(report.passes or ()), "agent"),
+            "Repeated trials", counted(len({of.agent for of in report.passes}), "agent"),
             passes(report.passes) if report.passes else (),
         ),
         ("Sensitivity", _sensitivity_answer(report), _sensitivity(report)),
