@@ -20,7 +20,7 @@ from calibration.files import unique_keys
 from calibration.judging.budget import tokens_of
 from calibration.judging.prompt import INPUT, RESPONSE, STATES, UNSEEN, Piece, fenced, pieces_of
 from calibration.judging.requests import QuotedEvidence
-from calibration.records import SEVERITIES, TraceForReview
+from calibration.records import TraceForReview
 from calibration.taxonomy import ANSWERS, Node, Taxonomy
 from calibration.text import shown
 
@@ -59,8 +59,8 @@ def answer_schema(taxonomy: Taxonomy, only: str | None = None) -> dict[str, Any]
         "step": {"type": ["string", "null"]},
         "quote": {"type": ["string", "null"]},
     }
-    severity = {"type": "string", "enum": list(SEVERITIES)}
-    violation = {"constraint": _TEXT, "severity": severity, "step": _TEXT}
+    # Any severity will do: to leave out a verdict for a word beside it would select.
+    violation = {"constraint": _TEXT, "severity": _TEXT, "step": _TEXT}
     if only not in (None, taxonomy.root.id):
         return _object({"head": _TEXT, **nodes, "tail": _TEXT})
     return _object(

@@ -170,6 +170,7 @@ def test_disagreements_at_each_question_are_settled_by_keys(bench: Bench, server
     assert causes == {"trace_unclear", "rubric_unclear", "slip", "real_judgement"}
 
 
+@pytest.mark.long
 def test_what_is_to_be_done_is_in_sight_on_a_small_screen(bench: Bench) -> None:
     bench.page.set_viewport_size({"width": 1024, "height": 768})
     bench.decide("complete")

@@ -31,7 +31,7 @@ def says(step: str, *words: str) -> None:
 
 def test_the_tour_of_the_readme_is_true(server: Server, page: Page) -> None:
     steps = tour()
-    assert list(steps) == ["Label", "Home", "Agreement", "Judge", "ASR"]
+    assert list(steps) == ["Label", "Home", "Agreement", "Judge", "ASR", "Reliability"]
     with Store.open(server.store, create=True) as store:
         truth = build_demo(store, seed=1, unfinished=True)
     server.start()
@@ -53,6 +53,10 @@ def test_the_tour_of_the_readme_is_true(server: Server, page: Page) -> None:
     shown(page, "Of runs like these", "judge alone 61.")
     for name in re.findall("HTML|Markdown|JSON", steps["ASR"]):
         expect(page.get_by_role("button", name=name).first).to_be_visible()
+
+    says(steps["Reliability"], "The demo repeats no task, so the page says what that takes.")
+    to(page, "Reliability")
+    shown(page, "300 labelled runs of 300 tasks: no task was run twice.")
 
 
 def label(step: str, desk: Practice) -> None:

@@ -481,11 +481,13 @@ def test_sub_goals_are_counted_once_each() -> None:
         assert flags(subgoals=[first, *others]) == ("subgoals_incomplete",)
 
 
-def test_violations_are_kept() -> None:
-    broken = [{"constraint": "Never book", "severity": "high", "step": "R"}]
+@pytest.mark.parametrize("severity", ["high", "minor", ""])
+def test_violations_are_kept_and_cost_no_verdict(severity: str) -> None:
+    broken = [{"constraint": "Never book", "severity": severity, "step": "R"}]
     verdict = given(JUDGE, replied(json.dumps(complete(ASKED, violations=broken))))
     assert verdict.answer is not None
     assert verdict.answer["violations"] == broken
+    assert verdict.outcome == "complete"
 
 
 def test_an_answer_can_be_stored_whatever_it_holds() -> None:

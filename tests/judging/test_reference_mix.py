@@ -123,6 +123,7 @@ def test_every_reference_trace_ends_in_a_class_or_a_cause(seed: int, tmp_path: P
     assert causes["split"] > 10
 
 
+@pytest.mark.long
 def test_the_dry_run_of_the_real_judge_is_right_once_the_ratio_is_learned(tmp_path: Path) -> None:
     judge, items = reference_judge(samples=1), reference_items()
     random.Random(1).shuffle(items)

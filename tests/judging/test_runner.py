@@ -117,6 +117,7 @@ def test_no_server_at_all(tmp_path: Path) -> None:
     assert cause.startswith("transient: ConnectError")
 
 
+@pytest.mark.long
 def test_throughput_under_429s(tmp_path: Path) -> None:
     def latency(asked: Asked) -> float:
         return 0.2 + 0.4 * (int(asked.key[:4], 16) / 65536)
@@ -141,6 +142,7 @@ def test_a_throttled_request_delays_no_other_by_more_than_was_asked(tmp_path: Pa
     assert sum(gap > slack for gap in gaps) == 1
 
 
+@pytest.mark.long
 def test_one_that_says_nothing_delays_nobody_else(tmp_path: Path) -> None:
     rule = of_trace("t20", "429 bare", 3)
     with ScriptedServer(content, rule, latency=lambda asked: 0.02) as server:
@@ -166,6 +168,7 @@ def test_tokens_a_minute_hold_the_rate(tmp_path: Path) -> None:
     assert 0.8 < last - first < 3.5
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_verdicts(tmp_path: Path) -> None:
     passing = sorted(set(KINDS) - STOP - THROTTLED - TRANSIENT - IN_DOUBT - AT_ONCE)
     trouble = sorted(THROTTLED | TRANSIENT | {"short", "reset"})

@@ -225,6 +225,7 @@ def test_a_damaged_part_is_named_and_written_anew_by_another_import(desk: Desk) 
     store.close()
 
 
+@pytest.mark.long  # 150 damaged parts
 def test_a_flipped_bit_in_a_part_is_without_effect_or_named(tmp_path: Path) -> None:
     texts = random.Random(1)
     traces = [make_trace(k, prompt=texts.randbytes(400).hex()) for k in range(150)]
