@@ -17,9 +17,7 @@ def retired() -> list[tuple[str, str]]:
 
 
 def test_no_text_for_users_has_a_retired_wording() -> None:
-    told = [
-        (file, line, text, " ".join(text.split()).lower()) for file, line, text in sentences()
-    ]
+    told = [(file, line, text, " ".join(text.split()).lower()) for file, line, text in sentences()]
     assert len(told) > 2_000
     found = [
         f"{file}:{line}: {old!r}: write {new!r} in {text[:80]!r}"
