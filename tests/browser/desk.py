@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Locator, Page, Response, WebSocket
+from playwright.sync_api import Error, Locator, Page, Response, WebSocket
 
 KEYS = {
     "complete": "yny",
@@ -74,6 +74,15 @@ class Traffic:
     def _keep(self, data: str | bytes) -> None:
         self.frames.append(data.encode() if isinstance(data, str) else data)
 
+    def _body(self, answer: Response) -> bytes:
+        """Return a body; ask for it again where the browser has let it go already."""
+        try:
+            return answer.body()
+        except Error:
+            if answer.request.method != "GET":
+                raise
+            return self.page.context.request.get(answer.url).body()
+
     def heard(self) -> str:
         """Return it as one text.
 
@@ -82,7 +91,9 @@ class Traffic:
         self.page.wait_for_load_state("networkidle")
         wanted = [a for a in self._answers if not 300 <= a.status < 400]
         self._answers.clear()
-        self._bodies += [a.body() for a in wanted if not a.url.endswith((".js", ".woff2"))]
+        self._bodies += [
+            self._body(answer) for answer in wanted if not answer.url.endswith((".js", ".woff2"))
+        ]
         return b"\n".join([*self.frames, *self._bodies]).decode("utf-8", "replace")
 
 
@@ -171,3 +182,13 @@ class Desk:
 
     def wait_saved(self) -> None:
         self.wait("d.unsaved === '0'")
+
+
+def settle(page: Page) -> None:
+    """Wait until nothing runs, is stale or fades in: half-faded text has too little contrast."""
+    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+    page.wait_for_function(
+        "() => !document.querySelector('[data-stale=\"true\"]') "
+        "&& document.getAnimations().every((a) => a.playState !== 'running')"
+    )
+    page.wait_for_timeout(1500)

@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from calibration.store import Store
 from tests.browser.conftest import NOT_RUN, Server
+from tests.browser.desk import settle
 from tests.browser.test_data_page import runs
 from tests.browser.test_practice import Practice
 from tests.stores import copy_store
@@ -51,16 +52,6 @@ def violations(page: Page) -> list[str]:
         if rule["impact"] in ("serious", "critical")
         for node in rule["nodes"]
     ]
-
-
-def settle(page: Page) -> None:
-    """Wait until nothing runs, is stale or fades in: half-faded text has too little contrast."""
-    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
-    page.wait_for_function(
-        "() => !document.querySelector('[data-stale=\"true\"]') "
-        "&& document.getAnimations().every((a) => a.playState !== 'running')"
-    )
-    page.wait_for_timeout(1500)
 
 
 @pytest.mark.long

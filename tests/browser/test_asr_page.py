@@ -14,7 +14,8 @@ from calibration.reporting.render_html import html
 from calibration.reporting.sections.success_rate import document
 from calibration.store import Store
 from tests.browser.conftest import Server
-from tests.browser.test_accessibility import settle, violations
+from tests.browser.desk import settle
+from tests.browser.test_accessibility import violations
 from tests.browser.test_agreement_page import SLOW_MS, click_cell, grid, height
 from tests.stores import copy_store
 

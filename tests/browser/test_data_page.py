@@ -11,6 +11,7 @@ from playwright.sync_api import Download, Page, expect
 
 from calibration.store import Store, TraceFilter
 from tests.browser.conftest import Server
+from tests.browser.desk import settle
 from tests.store.builders import make_trace
 
 pytestmark = pytest.mark.browser
@@ -38,6 +39,7 @@ def runs(path: Path) -> Path:
 
 def search(page: Page, line: str, heading: str) -> None:
     """Type into the search line as a person does, and wait for what it finds."""
+    settle(page)  # a run of the page that ends while somebody types takes the line anew
     box = page.get_by_role("combobox", name="Search")
     box.press_sequentially(line)
     box.press("Enter")

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from calibration.analyses.demo import LEAD, build_demo
 from calibration.store import Store
 from tests.browser.conftest import Server
-from tests.browser.test_accessibility import settle
+from tests.browser.desk import settle
 from tests.browser.test_agreement_page import SLOW_MS
 from tests.browser.test_practice import Practice
 

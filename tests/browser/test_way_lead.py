@@ -10,8 +10,7 @@ from calibration.analyses.demo import LEAD, build_demo
 from calibration.store import Store
 from tests.analyses.worlds import ids, make_world
 from tests.browser.conftest import Server
-from tests.browser.desk import QUIET_S
-from tests.browser.test_accessibility import settle
+from tests.browser.desk import QUIET_S, settle
 from tests.browser.test_adjudicate import Bench
 from tests.browser.test_agreement_page import SLOW_MS
 

@@ -8,8 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from calibration.store import Store
 from tests.browser.conftest import NOT_RUN, Server
-from tests.browser.desk import Desk
-from tests.browser.test_accessibility import settle
+from tests.browser.desk import Desk, settle
 from tests.browser.test_sign_in import add, make_first_admin, other, sign_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
