@@ -1,6 +1,7 @@
 """Words, runs of words and the visible text of a trace, as the rules count them."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 RUN = 12
@@ -26,11 +27,11 @@ def visible(trace: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def places(trace: dict[str, Any]) -> dict[str, list[str]]:
+def places(trace: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the texts of a trace by the name that evidence gives the place."""
     found = {
         step["step_id"]: [
-            text for name in ("content", "arguments", "result") if (text := step[name])
+            text for name in ("content", "arguments", "result") if (text := step.get(name))
         ]
         for step in trace["steps"]
     }

@@ -10,7 +10,11 @@ from typing import Any
 
 import pandas as pd
 
-from calibration.analyses.evidence.from_store import batches_of, settled_traces
+from calibration.analyses.evidence.from_store import (
+    batches_of,
+    choose_judge,
+    settled_traces,
+)
 from calibration.errors import CalibrationError, InputError
 from calibration.judging.selection import DEVELOPMENT, split_of
 from calibration.records import Trace, TraceForReview
@@ -18,6 +22,7 @@ from calibration.store import Store
 from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import LABELS, OF_TASK, ReferenceSet, load_reference, published, rows
 from reference_dataset.records import FAMILIES
+from reference_dataset.words import places
 
 FORCED = "REFERENCE SET: {n} of these traces are calibration material; no agent is ranked by them."
 
@@ -79,12 +84,15 @@ def draft_set(
 
     Runs of development tasks alone. A trace gets an id of its own and names its task, so that no
     judge with it as a worked example judges a run of this task. Where there are more than `most`,
-    classes take turns.
+    classes take turns. What a judge errs on may make its next version: the store must be open for
+    writing, as `spend_labels` notes that these labels correct no rate of its line any more.
 
     Raises
     ------
     CalibrationError
         If there is no such run.
+    InputError
+        If there is no such batch or judge.
     """
     taxonomy = store.taxonomy()
     names = [batch.batch_id for batch in batches_of(store, batch_id)]
@@ -94,7 +102,9 @@ def draft_set(
     by_trace = {str(trace_id): of for trace_id, of in given.groupby("trace_id")}
     verdicts: Mapping[str, str] = {}
     if judge_id is not None:
-        frame = store.verdict_frame(judge_id)
+        frame = store.verdict_frame(choose_judge(store, judge_id))
+        for name in names:
+            store.spend_labels((judge_id,), name)
         verdicts = dict(zip(frame["trace_id"], frame["outcome"], strict=True))
     about = store.production_traces().set_index("trace_id")
     left_out: Counter[str] = Counter()
@@ -124,8 +134,9 @@ def draft_set(
         left_out[f"more than {most:,}"] = len(labels) - len(kept)
     shown = {trace.trace_id: trace for trace in store.for_review([of["of"] for of in kept])}
     traces = [_record(shown[of["of"]], of["trace_id"], about.loc[of["of"]]) for of in kept]
-    for of in kept:
+    for of, record in zip(kept, traces, strict=True):
         del of["of"]
+        of["evidence"] = _literal(of["evidence"], record)
     return DraftSet(traces=tuple(traces), labels=tuple(kept), left_out=dict(left_out))
 
 
@@ -155,6 +166,14 @@ def _label(
             for step, quote in quotes
         ],
     }
+
+
+def _literal(evidence: list[dict[str, str]], record: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the quotes that are in the trace word for word, as a set demands of them."""
+    texts = places(record)
+    return [
+        of for of in evidence if any(of["quote"] in text for text in texts.get(of["step_id"], []))
+    ]
 
 
 def _in_turns(labels: list[dict[str, Any]], taxonomy: Taxonomy) -> list[dict[str, Any]]:

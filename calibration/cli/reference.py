@@ -232,7 +232,7 @@ def draft(
     Only development tasks are taken, three in ten, the same ones each time: the labels of the
     others stay unread for certificates and corrections. Read the set, leave out what should not be
     seen, then add it with `asr reference add`: people practise on it, and judges take their worked
-    examples from it.
+    examples from it. With --judge these labels no longer enter the corrected rate of that judge.
 
     \b
     asr reference draft our-cases
@@ -240,7 +240,7 @@ def draft(
     """
     if folder.exists():
         raise CalibrationError(f"{folder}: exists already; choose a new folder")
-    with open_to_read(path) as store:
+    with (open_to_read if judge_id is None else open_to_write)(path) as store:
         found = draft_set(store, batch_id, judge_id=judge_id, most=most)
     write_draft(found, folder)
     if as_data:

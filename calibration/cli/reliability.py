@@ -9,7 +9,6 @@ from calibration.analyses.reliability.runs import (
     RepeatedRuns,
     measure_reliability,
     read_runs,
-    read_task_details,
 )
 from calibration.cli.terminal import (
     Output,
@@ -22,6 +21,7 @@ from calibration.cli.terminal import (
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting.sections.reliability import document
+from calibration.tables.trials import read_task_groups
 
 
 @click.command()
@@ -78,7 +78,7 @@ def reliability(
     """
     found = measure_reliability(
         _runs(runs, path, model, agent_version),
-        None if tasks is None else read_task_details(tasks),
+        None if tasks is None else read_task_groups(tasks),
         divergence=divergence,
         n_resamples=resamples,
         confidence_level=confidence,

@@ -184,18 +184,6 @@ class TreeJudge:
         messages: Messages,
     ) -> Request:
         """Return the request of the call that is due."""
-        version = self.version
-        body: dict[str, object] = {
-            "model": version.model,
-            "messages": [dict(message) for message in messages.messages],
-            self.capabilities.token_parameter: so_far.token_limit,
-        }
-        if version.temperature is not None:
-            body["temperature"] = version.temperature
-        if version.seed is not None:
-            body["seed"] = version.seed + sample
-        if version.reasoning_effort is not None:
-            body["reasoning_effort"] = version.reasoning_effort
         return Request(
             trace_id=trace.trace_id,
             content_hash=content_hash,
@@ -203,7 +191,14 @@ class TreeJudge:
             output_limit=so_far.token_limit,
             call=so_far.call,
             reask=so_far.reask,
-            body=body | structured(version.structured, self._schemas[so_far.form]),
+            body=body_of(
+                self.version,
+                self.capabilities,
+                messages.messages,
+                self._schemas[so_far.form],
+                token_limit=so_far.token_limit,
+                sample=sample,
+            ),
         )
 
     def _read(
@@ -359,6 +354,30 @@ def _schemas(version: JudgeVersion, taxonomy: Taxonomy) -> dict[str, dict[str, A
         return {node.id: answer_schema(taxonomy, node.id) for node in taxonomy.nodes}
     whole = {ALL: answer_schema(taxonomy)}
     return {PLAN: plan_schema(), **whole} if version.plan == "plan_first" else whole
+
+
+def body_of(
+    version: JudgeVersion,
+    capabilities: Capabilities,
+    messages: Sequence[Mapping[str, str]],
+    schema: Mapping[str, Any],
+    *,
+    token_limit: int,
+    sample: int = 0,
+) -> dict[str, object]:
+    """Return the arguments of a call to the model of a judge, with the judge's settings."""
+    body: dict[str, object] = {
+        "model": version.model,
+        "messages": [dict(message) for message in messages],
+        capabilities.token_parameter: token_limit,
+    }
+    if version.temperature is not None:
+        body["temperature"] = version.temperature
+    if version.seed is not None:
+        body["seed"] = version.seed + sample
+    if version.reasoning_effort is not None:
+        body["reasoning_effort"] = version.reasoning_effort
+    return body | structured(version.structured, schema)
 
 
 def structured(mode: str, schema: Mapping[str, Any]) -> dict[str, object]:

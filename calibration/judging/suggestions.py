@@ -19,16 +19,18 @@ from calibration.judging.answers import (
     shape_of,
 )
 from calibration.judging.prompt import (
+    MOST_OF_A_NOTE,
     RESPONSE,
     TAG,
     TASK,
     code_word,
     fenced,
+    name_of,
     pieces_of,
     shortened,
 )
 from calibration.judging.requests import Capabilities, Reply, Request, SampleVerdict
-from calibration.judging.steps import structured
+from calibration.judging.steps import body_of
 from calibration.judging.versions import JudgeVersion, sha256_of
 from calibration.records import NO_VERDICT, TraceForReview
 from calibration.taxonomy import Taxonomy
@@ -145,19 +147,21 @@ class Adviser:
                     reason=read.message, replies=keys[: number + 1],
                 )  # fmt: skip
             note = read.message
-        again = f"\n\nYour last answer was not accepted: {note[:300]}" if note else ""
+        why = name_of(note, most=MOST_OF_A_NOTE - 100)
+        again = f"\n\nYour last answer was not accepted: {why}" if note else ""
         return Request(
             trace_id=trace.trace_id,
             content_hash=content_hash,
             sample=sample,
             output_limit=self.version.token_limit,
             reask=len(replies),
-            body={
-                "model": self.version.model,
-                "messages": [{"role": "user", "content": text + again}],
-                self.capabilities.token_parameter: self.version.token_limit,
-            }
-            | structured(self.version.structured, self._schema),
+            body=body_of(
+                self.version,
+                self.capabilities,
+                [{"role": "user", "content": text + again}],
+                self._schema,
+                token_limit=self.version.token_limit,
+            ),
         )
 
     def _text(self) -> str:

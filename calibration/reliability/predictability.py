@@ -25,8 +25,8 @@ NO_CONFIDENCE = "no run without perturbation has a confidence: record the agent'
 ONE_CLASS = "all runs with a confidence succeed, or all fail: add runs"
 ALIKE = "all runs with a confidence succeed, or all fail, and no order is wrong: add runs"
 
-# A bias above this share of the standard error costs an interval its coverage.
-TOLERABLE = 0.25
+# A resample of runs moves the bins by chance once more, as much as the data have moved already.
+NO_LIMITS = "provisional: no interval: resamples read calibration too low, most with few runs a bin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,9 +178,7 @@ def predictability(
 
     return Predictability(
         score=score(task, success[there], c, resamples),
-        calibration=_unless_biased(
-            take(calibrated, entering, nothing=NO_CONFIDENCE), calibrated(resamples.weights)
-        ),
+        calibration=_without_interval(take(calibrated, entering, nothing=NO_CONFIDENCE)),
         auroc=take(by_value.statistic(_auroc), entering, nothing=ONE_CLASS),
         risk_coverage=take(by_value.statistic(_risk), entering, nothing=ALIKE),
         brier_skill=take(
@@ -228,19 +226,11 @@ def _value(
     return found if np.isfinite(found) else None
 
 
-def _unless_biased(found: TaskEstimate, draws: FloatArray) -> TaskEstimate:
-    """Return the figure without its interval where resamples show that it is biased.
-
-    Chance alone moves the success rate of a bin away from the confidence; a resample adds about as
-    much to that as the data have.
-    """
-    if found.interval is None or found.value is None:
+def _without_interval(found: TaskEstimate) -> TaskEstimate:
+    """Return a figure whose resamples are biased, without limits."""
+    if found.interval is None:
         return found
-    bias = found.value - float(draws.mean())
-    if abs(bias) <= TOLERABLE * float(draws.std()):
-        return found
-    why = f"few runs a bin make it look about {bias:.3f} worse than it is"
-    return replace(found, interval=None, status=f"provisional: no interval: {why}")
+    return replace(found, interval=None, status=NO_LIMITS)
 
 
 def _of_units(resamples: TaskResamples, task: IntArray, columns: list[FloatArray]) -> FloatArray:

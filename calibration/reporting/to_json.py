@@ -779,7 +779,7 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "risk_coverage_curve=curve",
     ),
     TaskReliability: (
-        "task_id *details n_runs n_success score outcome trajectory_distribution "
+        "task_id difficulty category tier n_runs n_success score outcome trajectory_distribution "
         "trajectory_sequence confidence resource success_rates worst_severity",
     ),
     # Gates

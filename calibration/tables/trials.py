@@ -1,6 +1,6 @@
 """Repeated trials of tasks, and descriptions of tasks, as tables: CSV, JSONL or Parquet."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,6 +9,7 @@ from calibration.errors import InputError
 from calibration.statistics.estimate import BoolArray, FloatArray
 from calibration.tables.labels import MAX_USD, Source
 from calibration.tables.rows import NO, YES, Row, any_rows, cell_number, cell_text, place_of
+from calibration.text import counted
 from calibration.trace_formats.fields import FieldError
 
 TASK, TRIAL, SUCCESS = "task_id", "trial", "success"
@@ -25,6 +26,7 @@ LONG_TASK = f"the task_id is longer than {MAX_NAME_BYTES:,} bytes"
 NO_TRIAL = "no trial, though the file has that column"
 NO_SUCCESS = "success is empty"
 BAD_SUCCESS = "success is not one of 1, 0, true, false, yes, no"
+MAX_GROUP = 200  # characters of a difficulty or category
 SAME = "repeats a trial of the task, with the same result"
 CONTRARY = "a trial of the task that is there with both results"
 BAD_COST = "cost_usd is not a number from 0 up"
@@ -132,14 +134,14 @@ def _add(
     # A name of many rows is kept once.
     task = reading.named(cell_text(row.get(TASK)))
     trial = reading.named(cell_text(row.get(TRIAL))) if numbered else ""
-    passed = _passed(row.get(success))
+    result = passed(row.get(success))
     if not task:
         return reading.leave(NO_TASK, line)
     if len(task.encode(errors="replace")) > MAX_NAME_BYTES:
         return reading.leave(LONG_TASK, line)
     if numbered and not trial:
         return reading.leave(NO_TRIAL, line)
-    if passed is None:
+    if result is None:
         return reading.leave(BAD_SUCCESS if cell_text(row.get(success)) else NO_SUCCESS, line)
     try:
         cost = cell_number(row, "cost_usd", maximum=MAX_USD)
@@ -149,7 +151,7 @@ def _add(
     if numbered:
         before = reading.seen.setdefault((task, trial, *own), len(reading.tasks))
         if before < len(reading.tasks):
-            if reading.passed[before] == passed and before not in reading.contrary:
+            if reading.passed[before] == result and before not in reading.contrary:
                 return reading.leave(SAME, line)
             if before not in reading.contrary:
                 reading.contrary.add(before)
@@ -157,13 +159,13 @@ def _add(
             return reading.leave(CONTRARY, line)
     reading.lines.append(line)
     reading.tasks.append(task)
-    reading.passed.append(passed)
+    reading.passed.append(result)
     reading.costs.append(np.nan if cost is None else cost)
     reading.others.append(own)
     return None
 
 
-def _passed(value: object) -> bool | None:
+def passed(value: object) -> bool | None:
     """Return whether a cell says yes or no; None if neither."""
     text = cell_text(value).casefold()
     if text in ("1.0", "0.0"):
@@ -206,8 +208,24 @@ def read_task_groups(source: Source) -> dict[str, dict[str, str]]:
                     f"{path}, line {line}, field 'tier': {value!r:.80} is not one of "
                     f"{', '.join(TIERS)}"
                 )
+            if len(value) > MAX_GROUP:
+                raise InputError(
+                    f"{path}, line {line}, field {name!r}: has {len(value):,} characters, at most "
+                    f"{MAX_GROUP} are allowed"
+                )
             if value:
                 known[task] = value
     if groups is None:
         raise InputError(f"{path}: holds no tasks")
     return groups
+
+
+def group_notes(tasks: Iterable[str], groups: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Yield how many tasks have no group of a kind, and how many tasks with one are not there."""
+    present = set(tasks)
+    for name, known in groups.items():
+        missing, unrun = len(present - known.keys()), len(known.keys() - present)
+        if missing:
+            yield f"Without a {name}: {counted(missing, 'task')}."
+        if unrun:
+            yield f"With a {name} but no trial: {counted(unrun, 'task')}."

@@ -9,6 +9,7 @@ from calibration.analyses.judging.runs import Chosen, choose_traces
 from calibration.analyses.judging.versions import JudgeEntry, worked_examples
 from calibration.analyses.reference_traces import LOCKED, NO_REASON, draft_set, write_draft
 from calibration.analyses.reviewers.examinations import add_practice
+from calibration.errors import InputError
 from calibration.judging.requests import Capabilities
 from calibration.judging.selection import DEVELOPMENT, split_of
 from calibration.judging.versions import new_version
@@ -38,7 +39,9 @@ def world(new_world: NewWorld) -> World:
                 client_token=f"{person} {t}", trace_id=t, batch_id=world.batch_id,
                 reviewer_id=reviewer, answers=taxonomy.answers_for(name if k % 2 else "complete"),
                 rationale=None if t == development(world)[0] else f"{person} on {t}.",
-                evidence=(Evidence(step_id="response", quote=f"Booked {t}"),),
+                evidence=tuple(
+                    Evidence(step_id="response", quote=q) for q in (f"Booked {t}", "as rendered")
+                ),
             )
             for k, t in enumerate(drawn)
         ])  # fmt: skip
@@ -58,6 +61,7 @@ def test_only_development_tasks_with_a_reason_are_drafted(world: World, tmp_path
         assert trace["of_task"] == "test/" + trace["trace_id"].removeprefix("practice-")
         assert {label["outcome"], label["nearest_wrong"]} == {"complete", "abandoned"}
         assert "model" not in trace
+        assert [item["quote"] for item in label["evidence"]] == [trace["response"]]
     write_draft(found, tmp_path / "own")
     assert own_problems(tmp_path / "own") == []
 
@@ -100,6 +104,9 @@ def test_a_judges_errors_are_taken_too(world: World, tmp_path: Path) -> None:
     assert len(draft_set(store, world.batch_id).traces) < len(
         draft_set(store, world.batch_id, judge_id="judge-1").traces
     )
+    assert store.spent_batches("judge-1") == [world.batch_id]
+    with pytest.raises(InputError, match="no judge 'nobody'"):
+        draft_set(store, world.batch_id, judge_id="nobody")
     few = draft_set(store, world.batch_id, judge_id="judge-1", most=2)
     assert len({line["outcome"] for line in few.labels}) == 2
     path = store.path

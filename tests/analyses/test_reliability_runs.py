@@ -15,13 +15,13 @@ from calibration.analyses.reliability.runs import (
     ReliabilityReport,
     measure_reliability,
     read_runs,
-    read_task_details,
 )
 from calibration.errors import InputError
 from calibration.reporting import to_json
 from calibration.reporting.document import markdown, text_lines
 from calibration.reporting.render_html import html
 from calibration.reporting.sections.reliability import document
+from calibration.tables.trials import read_task_groups
 
 HERE = Path(__file__).parents[1]
 SEED = json.loads((HERE / "golden" / "seed_golden.json").read_text("utf-8"))
@@ -72,7 +72,7 @@ def whole() -> ReliabilityReport:
     details = pd.DataFrame({"task_id": [f"task {k}" for k in range(30)]}).assign(
         difficulty=["easy", "hard"] * 15, tier="core"
     )
-    return measured(many(), details=read_task_details(details))
+    return measured(many(), groups=read_task_groups(details))
 
 
 def leaves(found: Any) -> list[dict[str, Any]]:
@@ -234,11 +234,28 @@ def test_whole_files_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="more than 50 constraints"):
         read_runs(frame([("a", True, None, None, None, "none", v) for v in named]))
     for columns, wrong in (
-        ({"task_id": ["a", "a"]}, "occurs twice"),
+        ({"task_id": ["a", "a"], "tier": ["core", "core"]}, "is there already"),
         ({"task_id": ["a"], "tier": ["inner"]}, "not one of core, edge"),
+        ({"task_id": ["a"], "category": ["x" * 201]}, "has 201 characters"),
     ):
         with pytest.raises(InputError, match=wrong):
-            read_task_details(pd.DataFrame(columns))
+            read_task_groups(pd.DataFrame(columns))
+
+
+def test_a_run_with_both_results_does_not_count_whatever_the_order() -> None:
+    rows = pd.DataFrame(
+        {"task_id": ["a", "a", "a", "b"], "run": [1, 2, 1, 1], "success": ["1.0", 0, 0, True]}
+    )
+    for table in (rows, rows[::-1]):
+        found = read_runs(table)
+        assert (found.tasks, found.run, found.success.tolist()) == (
+            ("a", "b"), ("2", "1"), [False, True],
+        )  # fmt: skip
+        assert [(row.reason, row.n) for row in found.set_aside] == [("contrary_run", 2)]
+    same = read_runs(pd.DataFrame({"task_id": ["a", "a"], "run": [1, 1], "success": [1, 1]}))
+    assert [(row.reason, row.n) for row in same.set_aside] == [("repeated_run", 1)]
+    with pytest.raises(InputError, match="no run is valid"):
+        read_runs(pd.DataFrame({"task_id": ["a", "a"], "run": [1, 1], "success": [0, 1]}))
 
 
 def test_long_lists_and_many_pairs_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,13 +290,13 @@ def test_the_same_table_in_three_formats(tmp_path: Path) -> None:
 def test_too_many_values_of_a_column_are_not_shown() -> None:
     rows = many(60, runs=1)
     names = sorted(set(rows["task_id"]))
-    details = read_task_details(
+    details = read_task_groups(
         pd.DataFrame({"task_id": [*names, "other"], "category": [*names, "x"]})
     )
-    found = measured(rows, details=details)
+    found = measured(rows, groups=details)
     assert found.by == {}
     assert any("no figures by category: 60 values" in note for note in found.notes)
-    assert any("1 tasks of TASKS have no run" in note for note in found.notes)
+    assert "With a category but no trial: 1 task." in found.notes
 
 
 @settings(max_examples=25)

@@ -22,7 +22,6 @@ from calibration.analyses.reliability.runs import (
     RepeatedRuns,
     measure_reliability,
     read_runs,
-    read_task_details,
     trial_frame,
 )
 from calibration.analyses.reliability.trials import TrialOptions, TrialsAnalysis, analyse_trials
@@ -33,6 +32,7 @@ from calibration.reporting.document import Document, markdown
 from calibration.reporting.render_html import html
 from calibration.reporting.sections.reliability import document
 from calibration.store import Store
+from calibration.tables.trials import read_task_groups
 
 # The curve of pass@k and pass^k ends here, whatever the number of runs.
 MOST_K = 10
@@ -137,7 +137,7 @@ def of_files(runs: Any, tasks: Any | None) -> Found:
     Raises
     ------
     InputError
-        As `read_runs` and `read_task_details`; files are named as the person does.
+        As `read_runs` and `read_task_groups`; files are named as the person does.
     """
     digest = hashlib.sha256()
     for upload in (runs, tasks):
@@ -153,11 +153,11 @@ def _of_files(digest: str, _runs: list[Any], _tasks: list[Any]) -> Found:
     with on_disk([*_runs, *_tasks]) as ((path, *more), folder):
         try:
             read = _unplaced(read_runs(path), folder)
-            details = read_task_details(more[0]) if more else None
+            groups = read_task_groups(more[0]) if more else None
             words = f"reliability {shlex.quote(path.name)}"
             if more:
                 words += f" --tasks {shlex.quote(more[0].name)}"
-            return _found(read, measure_reliability(read, details), words, kept=False)
+            return _found(read, measure_reliability(read, groups), words, kept=False)
         except CalibrationError as error:
             raise InputError(as_uploaded(str(error), folder)) from error
 

@@ -1,7 +1,7 @@
 """Reliability of repeated runs: read from a table, and measured.
 
-`read_runs` and `read_task_details` take a file or a frame with the same columns, so that any source
-of runs can hand in a frame; `measure_reliability` is the analysis.
+`read_runs` takes a file or a frame with the same columns, so that any source of runs can hand in a
+frame; `measure_reliability` is the analysis.
 """
 
 import re
@@ -49,15 +49,21 @@ from calibration.statistics.resampling import (
 )
 from calibration.tables.labels import MAX_USD, Source
 from calibration.tables.rows import (
+    NO,
+    YES,
     Row,
     any_rows,
     cell_flag,
     cell_number,
     cell_text,
-    none_of,
     place_of,
 )
-from calibration.tables.trials import MAX_NAME_BYTES
+from calibration.tables.trials import (
+    GROUPS,
+    MAX_NAME_BYTES,
+    group_notes,
+    passed,
+)
 from calibration.trace_formats.fields import MAX_COUNT, MAX_SECONDS, FieldError, wrong
 from calibration.trace_formats.json_scanner import decode_line
 
@@ -69,8 +75,6 @@ AMOUNTS = {
     ERRORS: ("n_errors", float(MAX_COUNT)),
     "call_latency": ("call_latency_s", MAX_SECONDS),
 }
-DETAILS = ("difficulty", "category", "tier")
-TIERS = ("core", "edge")
 
 MOST_RUNS, MOST_CONSTRAINTS, MOST_VALUES = 1_000_000, 50, 50
 MOST_NAME, MOST_NAMES, MOST_VIOLATIONS = 200, 100_000, 1_000
@@ -79,7 +83,8 @@ ALL_ACTIONS, EXAMPLES = 20_000_000, 5
 # Actions of one run that are compared with those of another.
 MOST_ACTIONS = 2_000
 
-REPEATED = "repeats another run of its task: same run and perturbation"
+REPEATED = "repeats a run of its task and perturbation, with the same result"
+CONTRARY = "a run of its task and perturbation that is there with both results"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -112,15 +117,6 @@ class RepeatedRuns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskDetails:
-    """What TASKS says of one task; empty where it says nothing."""
-
-    difficulty: str = ""
-    category: str = ""
-    tier: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunsPerTask:
     """How many runs without perturbation the tasks have that have any."""
 
@@ -134,7 +130,9 @@ class TaskReliability:
     """One task; `score` and its parts are of its runs without perturbation."""
 
     task_id: str
-    details: TaskDetails
+    difficulty: str | None
+    category: str | None
+    tier: str | None
     n_runs: int
     n_success: int
     score: float | None
@@ -204,7 +202,8 @@ class _Reader:
         self.constraints: dict[str, int] = {}
         self.analysed: list[bool] = []
         self.violations: list[list[tuple[int, int]]] = []
-        self.seen: set[tuple[str, int, str]] = set()
+        self.seen: dict[tuple[str, int, str], int] = {}
+        self.contrary: set[int] = set()
         self.n_actions = 0
         self.n_too_long = 0
         self.reasons: Counter[str] = Counter()
@@ -223,9 +222,11 @@ class _Reader:
 
     def _take(self, row: Row) -> None:
         key = self._key(row)
-        if not cell_text(row.get("success")):
-            raise FieldError("field 'success': is missing")
-        success = cell_flag(row, "success")
+        success = passed(row.get("success"))
+        if success is None:
+            if not cell_text(row.get("success")):
+                raise FieldError("field 'success': is missing")
+            raise wrong("success", f"must be one of {', '.join(YES + NO[1:])}", row["success"])
         confidence = cell_number(row, "confidence", maximum=1.0)
         amounts = {
             name: cell_number(row, column, maximum=most) for name, (column, most) in AMOUNTS.items()
@@ -236,9 +237,14 @@ class _Reader:
         analysed = found is not None if blank else cell_flag(row, "analysed")
         if found and not analysed:
             raise FieldError("field 'violations': lists some, but analysed says no")
-        if key in self.seen:
-            raise FieldError(REPEATED)
-        self.seen.add(key)
+        before = self.seen.setdefault(key, len(self.keys))
+        if before < len(self.keys):
+            if self.success[before] == success and before not in self.contrary:
+                raise FieldError(REPEATED)
+            new = {before, len(self.keys)} - self.contrary
+            self.contrary |= new
+            self.reasons[CONTRARY] += len(new)
+            self.examples.setdefault(CONTRARY, [])
         self.keys.append(key)
         self.success.append(success)
         self.confidence.append(np.nan if confidence is None else confidence)
@@ -289,7 +295,8 @@ class _Reader:
 
     def runs(self) -> RepeatedRuns:
         """Return the rows taken, in an order that does not depend on theirs."""
-        order = sorted(range(len(self.keys)), key=self.keys.__getitem__)
+        kept = (k for k in range(len(self.keys)) if k not in self.contrary)
+        order = sorted(kept, key=self.keys.__getitem__)
         tasks = tuple(dict.fromkeys(self.keys[k][0] for k in order))
         number = {name: k for k, name in enumerate(tasks)}
         task = np.array([number[self.keys[k][0]] for k in order], dtype=np.int64)
@@ -346,7 +353,7 @@ class _Reader:
 def _code(why: str) -> str:
     """Return the short name of a reason: that of its field."""
     named = re.match(r"field '(\w+)'", why)
-    return f"bad_{named[1]}" if named else "repeated_run"
+    return f"bad_{named[1]}" if named else "contrary_run" if why == CONTRARY else "repeated_run"
 
 
 def _recoded(numbers: Mapping[str, int], names: tuple[str, ...]) -> IntArray:
@@ -389,7 +396,7 @@ def read_runs(source: Source) -> RepeatedRuns:
     for name in ("task_id", "run", "success"):
         if name not in columns:
             raise InputError(f"{place}: column {name!r} is missing")
-    if not reader.keys:
+    if len(reader.keys) == len(reader.contrary):
         reason, n = reader.reasons.most_common(1)[0]
         raise InputError(f"{place}: no run is valid; {n:,} rows: {reason}")
     return reader.runs()
@@ -462,26 +469,6 @@ def _violations(row: Row) -> list[tuple[str, str]] | None:
     return taken
 
 
-def read_task_details(source: Source) -> dict[str, TaskDetails]:
-    """Read what is known of tasks: task_id, and optional difficulty, category and tier.
-
-    InputError if the file cannot be read, names a task twice, or a tier is not core or edge.
-    """
-    place, found = place_of(source), dict[str, TaskDetails]()
-    for line, row in any_rows(source, required=("task_id",)):
-        task = cell_text(row["task_id"])
-        if task in found:
-            raise InputError(f"{place}, line {line}: task {task!r:.80} occurs twice")
-        values = {name: cell_text(row.get(name))[:MOST_NAME] for name in DETAILS}
-        if values["tier"] not in ("", *TIERS):
-            error = none_of("tier", values["tier"], TIERS)
-            raise InputError(f"{place}, line {line}, {error}")
-        found[task] = TaskDetails(**values)
-        if len(found) > MOST_RUNS:
-            raise InputError(f"{place}: has more than {MOST_RUNS:,} tasks; split it")
-    return found
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Measured:
     """What the scores of all tasks and of a group are made of."""
@@ -524,7 +511,7 @@ class _Measured:
 
 def measure_reliability(
     runs: RepeatedRuns,
-    details: Mapping[str, TaskDetails] | None = None,
+    groups: Mapping[str, Mapping[str, str]] | None = None,
     *,
     divergence: bool = False,
     n_resamples: int = 1000,
@@ -540,8 +527,8 @@ def measure_reliability(
 
     Parameters
     ----------
-    details : mapping of str to TaskDetails, optional
-        As `read_task_details` returns it; gives the scores by difficulty, category and tier.
+    groups : mapping, optional
+        As `read_task_groups` returns it; gives the scores by difficulty, category and tier.
     divergence : bool, default False
         Compare shares of actions by the Jensen-Shannon divergence, not its square root.
     """
@@ -570,9 +557,9 @@ def measure_reliability(
     consistent = consistency(by_task, measured.resamples)
     predictable = predictability(*measured.baseline, measured.resamples)
     robust = robustness(measured.rates, measured.n_runs, measured.resamples)
-    known = details or {}
+    known = groups or {}
     settings = {"divergence": divergence, "n_resamples": n_resamples, "level": confidence_level}
-    groups, left_out = _groups(measured, known, rng)
+    by_group, left_out = _groups(measured, known, rng)
     return ReliabilityReport(
         success_source=runs.success_source,
         simulated=runs.simulated,
@@ -590,7 +577,7 @@ def measure_reliability(
         n_runs=runs.task.size,
         n_tasks=n_tasks,
         runs_per_task=_per_task(measured),
-        by=groups,
+        by=by_group,
         tasks=tuple(_tasks(measured, known)),
         set_aside=runs.set_aside,
         notes=(*_notes(runs, by_task, known), *left_out),
@@ -637,15 +624,13 @@ def _overall(measured: _Measured, *scores: TaskEstimate) -> TaskEstimate:
 
 
 def _groups(
-    measured: _Measured, details: Mapping[str, TaskDetails], rng: np.random.Generator
+    measured: _Measured, known: Mapping[str, Mapping[str, str]], rng: np.random.Generator
 ) -> tuple[dict[str, dict[str, ReliabilityGroup]], list[str]]:
     """Return the groups by column of TASKS, and a note on each column that has too many values."""
     found: dict[str, dict[str, ReliabilityGroup]] = {}
     left_out = []
-    for column in DETAILS:
-        values = np.array(
-            [getattr(details.get(t), column, "") for t in measured.runs.tasks], dtype=np.str_
-        )
+    for column, of_task in known.items():
+        values = np.array([of_task.get(t, "") for t in measured.runs.tasks], dtype=np.str_)
         names = [str(name) for name in np.unique(values) if name]
         if len(names) > MOST_VALUES:
             left_out.append(
@@ -685,7 +670,9 @@ def _per_task(measured: _Measured) -> RunsPerTask | None:
     return RunsPerTask(min=min(counts), median=float(median(counts)), max=max(counts))
 
 
-def _tasks(measured: _Measured, details: Mapping[str, TaskDetails]) -> Iterator[TaskReliability]:
+def _tasks(
+    measured: _Measured, known: Mapping[str, Mapping[str, str]]
+) -> Iterator[TaskReliability]:
     """Yield the tasks, the least consistent first, those without a score last."""
     tasks, by, rates = measured.runs.tasks, measured.by_task, measured.rates
     score = by.score
@@ -695,7 +682,7 @@ def _tasks(measured: _Measured, details: Mapping[str, TaskDetails]) -> Iterator[
     for k in np.lexsort([np.nan_to_num(rates[BASELINE]), score]).tolist():
         yield TaskReliability(
             task_id=tasks[k],
-            details=details.get(tasks[k], TaskDetails()),
+            **{name: known.get(name, {}).get(tasks[k]) for name in GROUPS},
             n_runs=n[k],
             n_success=good[k],
             score=_known(score[k]),
@@ -714,7 +701,7 @@ def _known(value: float) -> float | None:
 
 
 def _notes(
-    runs: RepeatedRuns, by_task: TaskConsistency, details: Mapping[str, TaskDetails]
+    runs: RepeatedRuns, by_task: TaskConsistency, known: Mapping[str, Mapping[str, str]]
 ) -> Iterator[str]:
     if by_task.pairs is not None:
         yield (
@@ -726,16 +713,11 @@ def _notes(
             f"actions of {runs.n_too_long:,} runs are not compared: more than {MOST_ACTIONS:,} of "
             "them"
         )
-    unknown = sum(task not in details for task in runs.tasks)
-    if details and unknown:
-        yield f"{unknown:,} of {len(runs.tasks):,} tasks are not in TASKS"
-    unused = len(details.keys() - set(runs.tasks))
-    if unused:
-        yield f"{unused:,} tasks of TASKS have no run"
+    yield from group_notes(runs.tasks, known)
 
 
 def _fingerprint(
-    runs: RepeatedRuns, details: Mapping[str, TaskDetails], settings: Mapping[str, object]
+    runs: RepeatedRuns, known: Mapping[str, Mapping[str, str]], settings: Mapping[str, object]
 ) -> str:
     columns = {"task": runs.task, "run": runs.run, "success": runs.success, "arm": runs.arm}
     more = {"confidence": runs.confidence, "analysed": runs.analysed, **runs.amounts}
@@ -745,8 +727,8 @@ def _fingerprint(
         settings={"kind": "reliability", "constraints": violations.names, **settings},
         runs=pd.DataFrame(columns | more),
         tasks=pd.DataFrame({"task": runs.tasks}),
-        details=pd.DataFrame(
-            [(t, d.difficulty, d.category, d.tier) for t, d in sorted(details.items())]
+        groups=pd.DataFrame(
+            [(name, *pair) for name in sorted(known) for pair in sorted(known[name].items())]
         ),
         actions=pd.DataFrame({"code": runs.actions.codes}),
         names=pd.DataFrame({"name": runs.action_names}),

@@ -45,7 +45,7 @@ from calibration.success_rate.trials import (
     with_retries,
 )
 from calibration.tables.labels import Source
-from calibration.tables.trials import TrialTable, read_task_groups, read_trials
+from calibration.tables.trials import TrialTable, group_notes, read_task_groups, read_trials
 from calibration.text import counted
 
 MOST_K, MOST_KS, MOST_STEPS, MOST_RETRIES = 1_000, 20, 10_000, 100
@@ -714,13 +714,7 @@ def _notes(
             "figures of several k are of different tasks; the curve is of one set of tasks."
         )
     yield from _few_differ(chosen.trials, at)
-    present = set(chosen.trials.tasks.tolist())
-    for name, known in groups.items():
-        missing, unrun = len(present - known.keys()), len(known.keys() - present)
-        if missing:
-            yield f"Without a {name}: {counted(missing, 'task')}."
-        if unrun:
-            yield f"With a {name} but no trial: {counted(unrun, 'task')}."
+    yield from group_notes(chosen.trials.tasks.tolist(), groups)
 
 
 def _few_differ(trials: Trials, ks: Iterable[int]) -> Iterator[str]:
