@@ -341,9 +341,9 @@ def _check_roles(roles: Roles, names: Sequence[str]) -> None:
             raise TaxonomyError(f"[roles] {role}: a class is named twice")
     if roles.acceptable[:1] != (roles.success,):
         raise TaxonomyError(f"[roles] acceptable: must begin with {roles.success!r}, the success")
-    for name in (roles.failed, roles.no_output):
-        if name in roles.acceptable:
-            raise TaxonomyError(f"[roles] {name!r} cannot be acceptable and a failure")
+    for bad in (roles.failed, roles.no_output):
+        if bad in roles.acceptable:
+            raise TaxonomyError(f"[roles] {bad!r} cannot be acceptable and a failure")
 
 
 def _check_tree(nodes: tuple[Node, ...], outcomes: Sequence[str]) -> None:
