@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from calibration.analyses.reliability.trial_plan import plan_trials
 from calibration.cli import main
 from reference_dataset.loader import load_reference
-from tests.cli_runs import Run
+from tests.cli_runs import Run, write_csv
 from tests.judging.scripted_server import ScriptedServer
 from tests.judging.small_model import outcome_by_word, small_model
 
@@ -27,12 +27,18 @@ NAMES = {
     "gates.toml": "gates-own.toml", "labels.csv": "gate-labels.csv", "old.csv": "trials-before.csv",
     "trials.csv": "trials-before.csv",
 }  # fmt: skip
+USEFUL = {"complete": 85, "partial_plus": 35, "partial_minus": 5}
 N_ROWS, WAVE = 158, "<!-- wave -->"
 ADDRESS, KEY = "https://api.example.org/v1", "sk-marked-51c3a8d0"
 
 
 def page(name: str) -> str:
     return (DOCS / name).read_text(encoding="utf-8")
+
+
+def told(name: str) -> str:
+    """Return a page without the rows on what is not there yet."""
+    return "\n".join(line for line in page(name).splitlines() if WAVE not in line)
 
 
 def rows() -> list[list[str]]:
@@ -56,7 +62,7 @@ def test_every_row_of_the_sources_is_there_once_with_an_answer() -> None:
 
 @pytest.mark.parametrize("name", ["sources.md", "practice.md", "glossary.md", "scope.md"])
 def test_every_link_leads_to_a_heading(name: str) -> None:
-    links = re.findall(r"\]\(([^)\s:]*)\)", page(name))
+    links = re.findall(r"\]\(([^)\s:]*)\)", told(name))
     assert len(links) > 3
     for link in links:
         file, _, anchor = link.partition("#")
@@ -119,6 +125,17 @@ def folder(tmp_path: Path, asr: Run) -> Path:
     for name, there in NAMES.items():
         shutil.copy(INPUTS[0] / there, tmp_path / name)
     Path("gates-store.toml").write_text("defaults = false\n[gates.asr]\nthreshold = 0.1\n")
+    useful = [f"{name},{n + k % 9}" for k in range(40) for name, n in USEFUL.items()]
+    write_csv("satisfaction.csv", "class,usefulness", *useful)
+    routes = [f"c{k},1,yes,billing,{'flights' if k % 5 else 'billing'}" for k in range(9)]
+    write_csv(
+        "routes.csv", "conversation_id,interaction,answer_correct,expected_route,routed_to", *routes
+    )
+    results = re.findall(
+        r"^`([\w.-]+\.json)`, .*\n\n```json\n(.*?)```", page("trace-format.md"), re.M | re.S
+    )
+    for name, content in results:
+        Path(name).write_text(content, encoding="utf-8")
     monday = datetime.now(UTC).date() - timedelta(days=datetime.now(UTC).weekday())
     first = datetime.combine(monday, datetime.min.time(), UTC) - timedelta(weeks=4)
     lines = Path("traces.jsonl").read_text(encoding="utf-8").splitlines()
@@ -138,8 +155,7 @@ def folder(tmp_path: Path, asr: Run) -> Path:
 @pytest.mark.long
 def test_every_command_of_the_sources_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASR_JUDGE_KEY", KEY)
-    told = "\n".join(line for line in page("sources.md").splitlines() if WAVE not in line)
-    found = list(dict.fromkeys(re.findall(r"`(asr [^`]+)`", told)))
+    found = list(dict.fromkeys(re.findall(r"`(asr [^`]+)`", told("sources.md"))))
     assert len(found) > 60
     model = small_model(lambda _asked, word, taxonomy: outcome_by_word(word, taxonomy))
     failed = {}
@@ -173,7 +189,7 @@ def test_the_medians_of_the_reference_traces_are_those_of_the_page() -> None:
     for trace in dataset.traces.values():
         assert trace.cost_usd is not None
         costs.setdefault(trace.workflow, []).append(trace.cost_usd / trace.units)
-    told = dict(re.findall(r"([a-z_]+) ([\d.]+)", rows()[21][3].partition("USD:")[2]))
-    assert {name: float(value) for name, value in told.items()} == {
+    shown = dict(re.findall(r"([a-z_]+) ([\d.]+)", rows()[21][3].partition("USD:")[2]))
+    assert {name: float(value) for name, value in shown.items()} == {
         name: pytest.approx(median(values), abs=0.005) for name, values in costs.items()
     }
