@@ -25,7 +25,7 @@ INPUTS = [Path(__file__).parent / "fixtures" / name for name in ("snapshots", "i
 NAMES = {
     "before.csv": "runs.csv", "after.csv": "gate-runs.csv", "new.csv": "gate-good.csv",
     "gates.toml": "gates-own.toml", "labels.csv": "gate-labels.csv", "old.csv": "trials-before.csv",
-    "trials.csv": "trials-before.csv",
+    "trials.csv": "trials-before.csv", "models.csv": "full.csv",
 }  # fmt: skip
 USEFUL = {"complete": 85, "partial_plus": 35, "partial_minus": 5}
 N_ROWS, WAVE = 158, "<!-- wave -->"
@@ -131,10 +131,8 @@ def folder(tmp_path: Path, asr: Run) -> Path:
     write_csv(
         "routes.csv", "conversation_id,interaction,answer_correct,expected_route,routed_to", *routes
     )
-    results = re.findall(
-        r"^`([\w.-]+\.json)`, .*\n\n```json\n(.*?)```", page("trace-format.md"), re.M | re.S
-    )
-    for name, content in results:
+    shown = r"^`([\w.-]+\.json)`, [^\n]*\n\n```json\n(.*?)```"
+    for name, content in re.findall(shown, page("trace-format.md"), re.MULTILINE | re.DOTALL):
         Path(name).write_text(content, encoding="utf-8")
     monday = datetime.now(UTC).date() - timedelta(days=datetime.now(UTC).weekday())
     first = datetime.combine(monday, datetime.min.time(), UTC) - timedelta(weeks=4)
