@@ -278,7 +278,11 @@ def test_plans_take_the_spread_of_earlier_trials() -> None:
     assert (case.combinations[-1].n_tasks or 0) > 250
     alike = plan_trials(frame([2] * 40), half_width=0.05).cases[0]
     assert (alike.combinations[-1].n_tasks or 0) < 60
+    each, same = plan_trials(half_width=0.1, p=0.9, k=3, n_trials=[3]).cases
+    assert (each.combinations[0].n_tasks, same.combinations[0].n_tasks) == (35, 76)
+    assert "worst" not in each.name + same.name
     worst, best = plan_trials(half_width=0.05, n_tasks=100).cases
+    assert worst.name.startswith("worst case")
     assert (worst.fewest_trials, best.fewest_trials) == (None, 4)
     known = plan_trials(half_width=0.05, p=0.8, n_trials=[1]).cases[1].combinations[0]
     assert known.n_tasks == 246
