@@ -119,6 +119,7 @@ def check(
     value, interval = estimate.value, estimate.interval
     if value is None or estimate.status.startswith("not_estimable"):
         return "not_estimable", estimate.status.removeprefix("not_estimable: ")
+    limited = estimate.status if estimate.status.startswith("provisional") else ""
     sign = 1 if at_least else -1
     met = sign * (value - threshold) >= -ROUNDING
     if interval is None:
@@ -128,11 +129,18 @@ def check(
     best, worst = (interval[1], interval[0]) if at_least else interval
     if met:
         sure = sign * (worst - threshold) >= -ROUNDING
-        return "pass", "" if sure else "the interval reaches beyond the threshold"
+        return "pass", _both("" if sure else "the interval reaches beyond the threshold", limited)
     reached = sign * (best - threshold) >= -ROUNDING
     if reached and interval_aware:
-        return "pass", "beyond the threshold, but its interval includes the threshold"
-    return "fail", "the interval includes the threshold" if reached else ""
+        return "pass", _both(
+            "beyond the threshold, but its interval includes the threshold", limited
+        )
+    return "fail", _both("the interval includes the threshold" if reached else "", limited)
+
+
+def _both(why: str, limited: str) -> str:
+    """Join the reason of a result and what limits the estimate behind it."""
+    return "; ".join(filter(None, (why, limited)))
 
 
 def checked_part(
