@@ -286,7 +286,7 @@ def read_tasks(source: Source) -> TaskTable:
             task = _task_of(row, lines)
             lines[task] = line
             for name, of in groups.items():
-                if value := _group_of(row, name):
+                if value := group_of(row, name):
                     of[task] = value
             if (state := _json_of(row, STATE)) is not None:
                 states[task] = state
@@ -322,7 +322,8 @@ def _task_of(row: Row, lines: Mapping[str, int]) -> str:
     return task
 
 
-def _group_of(row: Row, name: str) -> str:
+def group_of(row: Row, name: str) -> str:
+    """Return difficulty, category or tier of a row, empty without one; FieldError if it is none."""
     value = cell_text(row.get(name))
     if name == "tier" and value not in ("", *TIERS):
         raise FieldError(f"field 'tier': {value!r:.80} is not one of {', '.join(TIERS)}")

@@ -25,9 +25,11 @@ from calibration.tables.trials import (
     SUCCESS,
     AuditedTrial,
     TaskTable,
+    group_of,
     read_tasks,
     read_trials,
 )
+from calibration.trace_formats.fields import FieldError
 
 NOBODY, EVERYBODY, DISAGREE, IDLE = "nobody", "everybody", "disagree", "idle"
 FINDINGS = (NOBODY, EVERYBODY, DISAGREE, IDLE)
@@ -44,7 +46,8 @@ class AuditedTask:
     """One task: its runs and passes, and what is remarkable about them.
 
     `pass_rate` : exact limits, over its runs. `n_false_pass`, `n_false_fail` : runs that the grade
-    passes and people do not, and the reverse, of `n_reviewed`. `n_idle` : passes by doing nothing.
+    passes and people do not, and the reverse, of `n_reviewed`. `n_idle` : passes by doing nothing;
+    None where no pass says what it did.
     `share_of_variance` : of the variance of the rate over these tasks, p(1 - p) / (n - 1) of its
     sum; None with one run. `findings` : of `FINDINGS`.
     """
@@ -56,7 +59,7 @@ class AuditedTask:
     n_reviewed: int
     n_false_pass: int
     n_false_fail: int
-    n_idle: int
+    n_idle: int | None
     share_of_variance: float | None
     findings: tuple[str, ...]
     difficulty: str | None = None
@@ -335,11 +338,16 @@ def _task_of(
         n_reviewed=len(reviewed),
         n_false_pass=false_pass,
         n_false_fail=false_fail,
-        n_idle=idle,
+        n_idle=idle if c == 0 or any(map(_tells, runs)) else None,
         share_of_variance=None if np.isnan(variance) else variance / total if total else 0.0,
         findings=tuple(finding for finding in FINDINGS if said[finding]),
         **{group: groups.get(group) for group in GROUPS},
     )
+
+
+def _tells(run: _Run) -> bool:
+    """Whether a run that passed says what it did."""
+    return run.passed and (run.asked.calls is not None or run.asked.responded is not None)
 
 
 def _is_idle(run: _Run, *, uses_tools: bool) -> bool:
@@ -357,19 +365,12 @@ def _findings(
     tasks: Sequence[AuditedTask], by_task: Mapping[str, Sequence[_Run]], confidence_level: float
 ) -> Iterator[TaskFinding]:
     """Yield each finding with the share of the tasks that have it; tasks are a random sample."""
-    seen = {
-        name
-        for name, runs in by_task.items()
-        if any(
-            run.passed and (run.asked.calls is not None or run.asked.responded is not None)
-            for run in runs
-        )
-    }
+    told = sum(any(map(_tells, runs)) for runs in by_task.values())
     of = {
         NOBODY: len(tasks),
         EVERYBODY: len(tasks),
         DISAGREE: sum(task.n_reviewed > 0 for task in tasks),
-        IDLE: len(seen),
+        IDLE: told,
     }
     nothing = {
         DISAGREE: "no run is reviewed: give a column 'reviewed', or label some",
@@ -456,7 +457,7 @@ def failed_tasks(store: Store, outcome: str, *, tasks: Source | None = None) -> 
 
 def _line(store: Store, trace: Trace, outcome: str, table: TaskTable | None) -> dict[str, Any]:
     pair = (trace.task_key, trace.task_id)
-    groups = {group: trace.metadata.get(group) for group in GROUPS}
+    groups = {group: _own_group(trace, group) for group in GROUPS}
     state: object = trace.metadata.get("expected_state")
     reference: object = None
     if table is not None:
@@ -484,6 +485,14 @@ def _line(store: Store, trace: Trace, outcome: str, table: TaskTable | None) -> 
         "runs": [trace.trace_id],
         "simulated": trace.simulated,
     }
+
+
+def _own_group(trace: Trace, group: str) -> str | None:
+    """Return a group of the task from the metadata of a run, where it is one."""
+    try:
+        return group_of(trace.metadata, group) or None
+    except FieldError:
+        return None
 
 
 def _reason(store: Store, trace_id: str) -> str | None:

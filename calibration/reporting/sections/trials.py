@@ -411,13 +411,15 @@ def _audit_words(found: TaskAudit) -> Iterator[str]:
 def _audited_tasks(found: TaskAudit) -> Iterator[Block]:
     yield table_of(
         "",
-        ("task", "runs", "passes", "pass rate", "share of variance", "false passes",
+        ("task", "runs", "passes", "pass rate", "share of variance", "reviewed", "false passes",
          "false failures", "idle passes", "finding"),
         [
             (
                 Name(of.task_id), count(of.n), count(of.c), share(of.pass_rate),
-                percent(of.share_of_variance), count(of.n_false_pass), count(of.n_false_fail),
-                count(of.n_idle), ", ".join(SOLVED[name][0] for name in of.findings) or "-",
+                percent(of.share_of_variance), count(of.n_reviewed),
+                *(count(n) if of.n_reviewed else "-" for n in (of.n_false_pass, of.n_false_fail)),
+                "-" if of.n_idle is None else count(of.n_idle),
+                ", ".join(SOLVED[name][0] for name in of.findings) or "-",
             )
             for of in found.tasks
         ],
