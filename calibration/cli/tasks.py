@@ -109,5 +109,5 @@ def export(outcome: str, out: Path, table: Path | None, path: Path) -> None:
     except FileExistsError as error:
         raise InputError(f"{out}: exists already; name a new file") from error
     lines = [f"wrote {counted(len(found.tasks), 'task')} to {out}"]
-    lines += [f"left out: {counted(n, 'run')} {why}" for why, n in found.left_out.items()]
+    lines += [f"left out: {counted(n, 'run')}: {why}" for why, n in found.left_out.items()]
     print_lines(lines)

@@ -117,7 +117,7 @@ def _names(
     metavar="FIRST,LATER",
     callback=_orders,
     help="Report conversations that call LATER without a call of FIRST before it; a * at the end "
-    "of a name stands for any ending.",
+    "of a name means any ending.",
 )
 @click.option(
     "--k",

@@ -14,6 +14,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -186,11 +187,11 @@ def cell_tags(row: Row, name: str) -> tuple[str, ...]:
     >>> cell_tags({"tags": "policy; wrong tool, Policy"}, "tags"), cell_tags({}, "tags")
     (('policy', 'wrong tool'), ())
     """
-    given = row.get(name)
+    given: Any = row.get(name)
     if isinstance(given, str) and given.lstrip().startswith("["):
         with suppress(FieldError):
             given = decode_text(given)
-    if hasattr(given, "tolist"):  # an array of Parquet
+    if isinstance(given, np.ndarray):  # of a frame
         given = given.tolist()
     words = given if isinstance(given, list) else re.split("[;,]", cell_text(given))
     found: dict[str, str] = {}

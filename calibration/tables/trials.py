@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -356,7 +356,7 @@ def _json_of(row: Row, name: str) -> object:
 def _pairs_of(row: Row) -> tuple[tuple[str, str], ...]:
     """Return pairs of tools of a row."""
     given = _json_of(row, BEFORE)
-    pairs = given if isinstance(given, list) else [] if given is None else [given]
+    pairs: list[Any] = given if isinstance(given, list) else [] if given is None else [given]
     for pair in pairs:
         if not (
             isinstance(pair, list) and len(pair) == 2 and all(isinstance(p, str) for p in pair)

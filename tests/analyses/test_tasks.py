@@ -72,6 +72,9 @@ def test_what_is_not_known_is_no_finding() -> None:
     assert (by_task["a"].share_of_variance, by_task["b"].share_of_variance) == (None, 1.0)
     assert (by_task["a"].n_idle, audit.n_one_run, audit.n_unchecked) == (None, 1, 1)
     shares = {of.name: of.share for of in audit.findings}
+    assert shares[NOBODY].n == 1  # one run does not tell that nobody solves a task
+    one = audit_trials(rows[:1]).findings[0].share
+    assert one.status.endswith("no task has two runs: run each task twice or more")
     assert not shares[IDLE].ok
     assert not shares[DISAGREE].ok
     assert audit.agreement is None
@@ -137,7 +140,7 @@ def test_a_store_is_audited_by_its_grades_beside_its_labels(world: World) -> Non
         store, tasks=pd.DataFrame({"task_id": ["c"], "expected_state": ['{"a": 1}']})
     )
     assert found_of(audit) == {
-        NOBODY: (), EVERYBODY: ("test/c", "test/a"), DISAGREE: ("test/b",), IDLE: ("test/c",),
+        NOBODY: (), EVERYBODY: ("test/a",), DISAGREE: ("test/b",), IDLE: ("test/c",),
     }  # fmt: skip
     assert (audit.n_runs, audit.n_unchecked) == (5, 2)
     # A run of the task calls a tool; the other one has no steps: nobody knows what it called.

@@ -20,6 +20,7 @@ SCHEMA_OF = {
     "gate": "gates",
     "grade": "grades",
     "tools": "tools",
+    "tasks": "tasks",
     "audit": "audit",
     "sample": "batch",
     "escalate": "batch",

@@ -34,11 +34,11 @@ from calibration.trace_formats.fields import FieldError
 NOBODY, EVERYBODY, DISAGREE, IDLE = "nobody", "everybody", "disagree", "idle"
 FINDINGS = (NOBODY, EVERYBODY, DISAGREE, IDLE)
 MOST_TASKS_LISTED, MOST_EXPORTED, EXAMPLES = 10_000, 100_000, 5
-ONE_TRIAL = "run each task twice or more: one run says nothing of how much a task varies"
+ONE_RUN = "no task has two runs: run each task twice or more"
 
 # Why a run that failed is no task of an exported set.
 OF_REFERENCE = "of the reference set, which is for practice and examinations only"
-SAME_TASK = "further runs of a task that is in the set"
+SAME_TASK = "a further run of a task that is in the set"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,8 +296,9 @@ def _variances(names: Sequence[str], by_task: Mapping[str, Sequence[_Run]]) -> F
     """Return the variance of the share of passes of each task, unbiased; NaN with one run."""
     n = np.array([len(by_task[name]) for name in names], dtype=np.float64)
     c = np.array([sum(run.passed for run in by_task[name]) for name in names], dtype=np.float64)
-    p = c / n
-    return np.divide(p * (1 - p), n - 1, out=np.full(n.size, np.nan), where=n > 1)
+    p, found = c / n, np.full(n.size, np.nan)
+    np.divide(p * (1 - p), n - 1, out=found, where=n > 1)
+    return found
 
 
 def _task_of(
@@ -314,9 +315,10 @@ def _task_of(
     false_fail = sum(not run.passed and bool(run.asked.reviewed) for run in reviewed)
     uses_tools = any(run.expects or bool(run.asked.calls) for run in runs)
     idle = sum(_is_idle(run, uses_tools=uses_tools) for run in runs)
+    again = n > 1  # one run does not tell
     said = {
-        NOBODY: c == 0,
-        EVERYBODY: c == n,
+        NOBODY: again and c == 0,
+        EVERYBODY: again and c == n,
         DISAGREE: false_pass + false_fail > 0,
         IDLE: idle > 0,
     }
@@ -367,12 +369,14 @@ def _findings(
     """Yield each finding with the share of the tasks that have it; tasks are a random sample."""
     told = sum(any(map(_tells, runs)) for runs in by_task.values())
     of = {
-        NOBODY: len(tasks),
-        EVERYBODY: len(tasks),
+        NOBODY: sum(task.n > 1 for task in tasks),
+        EVERYBODY: sum(task.n > 1 for task in tasks),
         DISAGREE: sum(task.n_reviewed > 0 for task in tasks),
         IDLE: told,
     }
     nothing = {
+        NOBODY: ONE_RUN,
+        EVERYBODY: ONE_RUN,
         DISAGREE: "no run is reviewed: give a column 'reviewed', or label some",
         IDLE: "no run that passed says what it did: give tool_calls or response",
     }
@@ -382,7 +386,7 @@ def _findings(
             name=finding,
             n=len(having),
             share=wilson_share(
-                len(having), of[finding], nothing=nothing.get(finding, "no task"),
+                len(having), of[finding], nothing=nothing[finding],
                 confidence_level=confidence_level,
             ),
             first=tuple(having[:EXAMPLES]),
@@ -429,7 +433,7 @@ def failed_tasks(store: Store, outcome: str, *, tasks: Source | None = None) -> 
     """
     taxonomy = store.taxonomy()
     if outcome not in taxonomy.names:
-        raise InputError(f"{outcome!r:.80} is no class; there are {', '.join(taxonomy.names)}")
+        raise InputError(f"{outcome!r:.80} is not a class; there are {', '.join(taxonomy.names)}")
     table = None if tasks is None else read_tasks(tasks)
     given = outcomes_by_people(store)
     wanted = {trace_id for trace_id, (said, _) in given.items() if said == outcome}

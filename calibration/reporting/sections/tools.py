@@ -266,40 +266,46 @@ def _broken_orders(rules: tuple[KeptOrder, ...]) -> Iterator[Table]:
 
 
 def _several_agents(found: Routes | None) -> Iterator[Section]:
-    if found is None:
+    if found is not None:
+        blocks = (*_routing(found), *_by_agent(found))
+        yield Section(title="Several agents", blocks=blocks)
+
+
+def _routing(found: Routes) -> Iterator[Table]:
+    if not found.confusion:
         return
-    blocks: list[Block] = []
-    if found.confusion:
-        rates = (
-            ("routed as expected", found.accuracy),
-            ("correct, where routed as expected", found.right_then_correct),
-            ("correct, where not", found.wrong_then_correct),
+    rates = (
+        ("routed as expected", found.accuracy),
+        ("correct, where routed as expected", found.right_then_correct),
+        ("correct, where not", found.wrong_then_correct),
+    )
+    remarks = list(notes(rates))
+    if found.n_without_expected:
+        n = counted(found.n_without_expected, "interaction")
+        remarks.append(f"not counted: {n} without an expected route")
+    shares = [(name, f"{of.n:,}", percent_cell(of)) for name, of in rates]
+    yield table_of("Routing", ("interactions", "n", "share"), shares, notes=remarks)
+    routes = {of.name: of.share for of in found.by_route}
+    cells = [
+        (
+            Name(of.expected_route), Name(of.routed_to or "-"), f"{of.n:,}",
+            percent_cell(routes[of.expected_route])
+            if of.routed_to == of.expected_route and of.expected_route in routes
+            else "",
         )
-        remarks = list(notes(rates))
-        if found.n_without_expected:
-            n = counted(found.n_without_expected, "interaction")
-            remarks.append(f"not counted: {n} without an expected route")
-        cells = [(name, f"{of.n:,}", percent_cell(of)) for name, of in rates]
-        blocks.append(table_of("Routing", ("interactions", "n", "share"), cells, notes=remarks))
-        routes = {of.name: of.share for of in found.by_route}
-        cells = [
-            (
-                Name(of.expected_route), Name(of.routed_to or "-"), f"{of.n:,}",
-                percent_cell(routes[of.expected_route])
-                if of.routed_to == of.expected_route and of.expected_route in routes
-                else "",
-            )
-            for of in found.confusion
-        ]  # fmt: skip
-        head = ("expected", "routed to", "interactions", "share of those expected")
-        remarks = list(notes((Name(name), of) for name, of in routes.items()))
-        blocks.append(table_of("", head, cells, notes=remarks, most_in_text=SHOWN_ROWS))
+        for of in found.confusion
+    ]  # fmt: skip
+    head = ("expected", "routed to", "interactions", "share of those expected")
+    remarks = list(notes((Name(name), of) for name, of in routes.items()))
+    yield table_of("", head, cells, notes=remarks, most_in_text=SHOWN_ROWS)
+
+
+def _by_agent(found: Routes) -> Iterator[Table]:
     cells = [(Name(of.name), f"{of.n:,}", percent_cell(of.share)) for of in found.by_agent]
     if cells:
         remarks = list(notes((Name(of.name), of.share) for of in found.by_agent))
         head = ("agent", "interactions", "correct")
-        blocks.append(table_of("By agent", head, cells, notes=remarks, most_in_text=SHOWN_ROWS))
-    yield Section(title="Several agents", blocks=tuple(blocks))
+        yield table_of("By agent", head, cells, notes=remarks, most_in_text=SHOWN_ROWS)
 
 
 def _worst(found: ToolAnalysis) -> Table:

@@ -384,7 +384,7 @@ def _findings(found: TaskAudit) -> Table:
         "",
         ("tasks that", "tasks", "share", "first", "what to do"),
         [
-            (SOLVED[of.name][0], count(of.n), share(of.share), Name(", ".join(of.first) or "-"),
+            (SOLVED[of.name][0], count(of.n), share(of.share), Name(", ".join(of.first[:3]) or "-"),
              SOLVED[of.name][1])
             for of in found.findings
         ],
