@@ -182,6 +182,7 @@ tools-text: tools interactions.csv --full --forbidden cancel_order --required fi
 tools-routes: tools routes.csv --full --before find,pay --before "confirm,write:*"
 tools-json: tools interactions.csv --json --require-tools --tool-threshold .75 --confidence .9
 tools-no-columns =2: tools ratings-long.csv
+tools-store =1: tools @own
 tools-weights =2: tools interactions.csv --tool-weights selection=1
 grade-files-text: grade traces.jsonl --graders graders.toml --full
 grade-files-csv: grade traces.jsonl --graders graders-of-tasks.toml --csv proposed.csv
@@ -327,6 +328,10 @@ import-every-format:
     traces --all
     traces --all --json --sort workflow
     sample --n 5 --seed 1 --json
+several-agents:
+    import agents.jsonl --yes
+    tools
+    tools --json
 import-nothing-readable =1: import only-broken.jsonl --json --taxonomy fork.toml
 import-no-format =2: import gates-own.toml
 taxonomy-broken =2: taxonomy use broken.toml

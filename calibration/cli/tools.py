@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from calibration.analyses.reliability.grading import grade_files, grade_store
-from calibration.analyses.reliability.tools import ToolOptions, analyse_tools
+from calibration.analyses.reliability.tools import ToolOptions, analyse_tools, routes_of_store
 from calibration.cli.production_options import keep_inputs
 from calibration.cli.terminal import (
     FiniteRange,
@@ -73,7 +73,7 @@ def _names(
 
 
 @click.command()
-@click.argument("file", type=FILE)
+@click.argument("file", required=False, type=FILE)
 @click.option(
     "--answer-threshold",
     type=SHARE,
@@ -128,9 +128,10 @@ def _names(
 )
 @with_seed
 @with_confidence
+@with_store
 @with_output
 def tools(
-    file: Path,
+    file: Path | None,
     answer_threshold: float,
     tool_threshold: float,
     tool_weights: dict[str, float],
@@ -141,6 +142,7 @@ def tools(
     k: int,
     seed: int,
     confidence: float,
+    path: Path,
     output: Output,
 ) -> None:
     """Measure whole conversations, and the tools that an agent called in them.
@@ -150,7 +152,8 @@ def tools(
     objects with name, arguments and step), final_answer_uses_tools, sequence_matters; of several
     agents expected_route, routed_to and agent.
 
-    A conversation is correct only if all of its interactions are.
+    A conversation is correct only if all of its interactions are. Without FILE: where the runs of
+    the store were routed, and how the agents that took their steps did.
 
     \b
     asr tools interactions.jsonl
@@ -158,6 +161,10 @@ def tools(
     asr tools interactions.csv --forbidden delete_user,cancel_order --required verify_identity
     asr tools interactions.csv --before find_order,cancel_order --before "confirm,write:*"
     """
+    if file is None:
+        with open_to_read(path) as store:
+            stored = routes_of_store(store, confidence_level=confidence)
+        return print_result(stored, text.routes, output)
     found = analyse_tools(
         file,
         ToolOptions(
@@ -176,6 +183,7 @@ def tools(
     print_result(found, text.document, output)
     if not found.conversation_correctness.estimate.ok:
         raise CalibrationError("no conversation can be judged: each has a row that was skipped")
+    return None
 
 
 @click.command()

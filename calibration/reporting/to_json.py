@@ -67,6 +67,7 @@ from calibration.analyses.reliability.tools import (
     ConversationCorrectness,
     ConversationRow,
     InteractionRow,
+    StoredRoutes,
     ToolAnalysis,
     ToolCorrectness,
 )
@@ -745,6 +746,10 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "worst "
         "conversations interactions set_aside settings=options",
     ),
+    StoredRoutes: (
+        ("format", lambda of: "asr-routes/1", Literal["asr-routes/1"]),
+        "source n_runs n_labelled correct routes",
+    ),
     ConversationCorrectness: ("*estimate n_conversations=estimate.n n_left_out n_rows_of_none",),
     ToolCorrectness: (
         "*overall selection parameters sequence utilisation share_correct n_without_expected "
@@ -816,6 +821,7 @@ ROOTS: dict[str, tuple[type, str]] = {
     "plan_trials": (TrialPlan, "asr plan trials --json"),
     "plan_agreement": (PlannedAgreement, "asr plan agreement --json"),
     "reliability": (ReliabilityReport, "asr reliability --json"),
+    "routes": (StoredRoutes, "asr tools --store --json"),
     "report": (SuccessRateReport, "asr report --json"),
     "status": (StoreStatus, "asr status --json"),
     "tasks": (TaskAudit, "asr tasks audit --json"),

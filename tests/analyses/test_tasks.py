@@ -19,6 +19,7 @@ from calibration.analyses.reliability.tasks import (
     audit_trials,
     failed_tasks,
 )
+from calibration.analyses.reliability.tools import routes_of_store
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import ExpectedCall, Step
 from calibration.reporting import to_json
@@ -156,6 +157,44 @@ def test_simulated_and_real_runs_are_never_audited_together(new_world: NewWorld)
     world.judge({"r001": "complete"}, "source:test", simulated=True)
     with pytest.raises(MixedDataError):
         audit_store(world.store)
+
+
+def test_the_agents_of_a_store_are_rated_by_task(new_world: NewWorld, asr: Run) -> None:
+    def run(*agents: str | None, **metadata: str) -> dict[str, Any]:
+        steps = tuple(
+            Step(step_id=f"s{k}", role="assistant", content="x", agent=agent)
+            for k, agent in enumerate(agents)
+        )
+        return {"steps": steps, "metadata": metadata}
+
+    world = new_world(n=6, n_drawn=6, traces={
+        "r000": run("desk", "billing", "billing", expected_route="billing", routed_to="billing"),
+        "r001": run("desk", "billing", expected_route="billing", routed_to="flights"),
+        "r002": run(None, expected_route="flights", routed_to="flights"),
+        "r003": run(None, expected_route="flights"),
+        "r004": run("desk") | {"task_key": "test/r003"},
+    })  # fmt: skip
+    with pytest.raises(CalibrationError, match="no run names an agent"):
+        routes_of_store(new_world(n=2, n_drawn=1).store)
+    world.label("ann", {"r000": "complete", "r001": "abandoned", "r004": "complete"})
+    found = routes_of_store(world.store)
+    assert (found.n_runs, found.n_labelled) == (6, 3)
+    assert found.correct.value == pytest.approx(2 / 3)
+    routes = found.routes
+    assert (routes.accuracy.value, routes.n_without_expected) == (0.5, 2)
+    assert "over tasks" in routes.accuracy.method
+    assert [(of.expected_route, of.routed_to, of.n) for of in routes.confusion] == [
+        ("billing", "billing", 1), ("billing", "flights", 1), ("flights", None, 1),
+        ("flights", "flights", 1),
+    ]  # fmt: skip
+    # The agent of most steps, of several the later one; else the one it was routed to.
+    assert {of.name: (of.n, of.share.value) for of in routes.by_agent} == {
+        "billing": (2, 0.5), "desk": (1, 1.0), "flights": (1, None),
+    }  # fmt: skip
+    path = world.store.path
+    world.store.close()
+    assert "Several agents: 6 runs, 3 labelled" in asr("tools", "--store", path).stdout
+    json.dumps(data(asr("tools", "--store", path, "--json")))
 
 
 def test_failed_runs_become_tasks(world: World, asr: Run) -> None:

@@ -1,4 +1,7 @@
-"""Conversation correctness, tool correctness, tools and loops of a file of interactions."""
+"""Conversation correctness, tool correctness, tools and loops of a file of interactions.
+
+Of several agents also where requests went and how the agents did, on a store too.
+"""
 
 import re
 from collections import Counter, defaultdict
@@ -9,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from calibration.analyses.reliability.from_store import outcomes_by_people
+from calibration.analyses.reliability.grading import stored_runs
 from calibration.analyses.success_rate.report import LeftOutRows
-from calibration.errors import InputError
-from calibration.records import RepeatedCalls, repeated_calls
+from calibration.errors import CalibrationError, InputError
+from calibration.records import RepeatedCalls, Trace, repeated_calls
 from calibration.reliability.tools import (
     ANSWER_THRESHOLD,
     BANDS,
@@ -35,6 +40,7 @@ from calibration.reliability.tools import (
 from calibration.statistics.estimate import Estimate, FloatArray, IntArray
 from calibration.statistics.intervals import wilson_share
 from calibration.statistics.means import clustered_share
+from calibration.store import Store
 from calibration.tables.labels import Source
 from calibration.tables.rows import (
     Row,
@@ -244,6 +250,20 @@ class Routes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRoutes:
+    """Where the runs of a store went, and how the agents that took most of their steps did.
+
+    `correct` : share of the labelled runs that people call a success, whoever did them.
+    """
+
+    source: str
+    n_runs: int
+    n_labelled: int
+    correct: Estimate
+    routes: Routes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoopCounts:
     """Conversations with identical calls 3 times or more, in a row and anywhere in them."""
 
@@ -392,7 +412,14 @@ def analyse_tools(source: Source, options: ToolOptions | None = None) -> ToolAna
         forbidden=tuple(_rules(read, ids, options, options.forbidden, broken_by=True)),
         required=tuple(_rules(read, ids, options, options.required, broken_by=False)),
         before=tuple(_orders(read, ids, options)),
-        routes=_routes(read.interactions, rows, shared),
+        routes=_routes(
+            [
+                _Sent(expected=of.expected_route, routed_to=of.routed_to, agent=of.specialist)
+                for of in read.interactions
+            ],
+            [row.correct for row in rows],
+            shared,
+        ),
         loops=_loops([of for of in conversations if of.n_interactions], options.confidence_level),
         worst=tuple(sorted(filter(_is_bad, conversations), key=_badness)[:MOST_WORST]),
         conversations=conversations,
@@ -584,12 +611,22 @@ def _badness(of: ConversationRow) -> tuple[bool, float, float, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Sent:
+    """Where an interaction or a run was to go and went, and the agent that answered it."""
+
+    expected: str | None
+    routed_to: str | None
+    agent: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Shared:
     """The conversation of each interaction, over which means and shares are estimated."""
 
     index: IntArray
     n: int
     level: float
+    noun: str = "conversations"
 
     def share(self, values: Sequence[float | bool | None]) -> Estimate:
         """Estimate the mean of values in [0, 1]; None is left out."""
@@ -612,7 +649,7 @@ class _Shared:
             np.minimum(hits, of),
             of,
             n=int(of.sum()),
-            noun="conversations",
+            noun=self.noun,
             confidence_level=self.level,
         )
 
@@ -745,34 +782,25 @@ def _orders(read: InteractionFile, ids: Sequence[str], options: ToolOptions) -> 
 
 
 def _routes(
-    interactions: Sequence[Interaction], rows: Sequence[InteractionRow], shared: _Shared
+    sent: Sequence[_Sent], correct: Sequence[bool | None], shared: _Shared
 ) -> Routes | None:
     """Return where interactions went and how their agents did; None without any agent."""
-    if not any(of.expected_route or of.specialist for of in interactions):
+    if not any(of.expected or of.agent for of in sent):
         return None
-    right = [
-        None if of.expected_route is None else of.routed_to == of.expected_route
-        for of in interactions
-    ]
-    correct = [row.correct for row in rows]
-    cells = Counter(
-        (of.expected_route, of.routed_to) for of in interactions if of.expected_route is not None
-    )
+    right = [None if of.expected is None else of.routed_to == of.expected for of in sent]
+    cells = Counter((of.expected, of.routed_to) for of in sent if of.expected is not None)
     most = sorted(cells.most_common(MOST_CELLS), key=lambda of: (of[0][0], -of[1], of[0][1] or ""))
+    both = list(zip(correct, right, strict=True))
     return Routes(
         accuracy=shared.share(right),
         n_without_expected=right.count(None),
         confusion=tuple(
             RouteCount(expected_route=expected, routed_to=to, n=n) for (expected, to), n in most
         ),
-        by_route=_by_name([of.expected_route for of in interactions], right, shared),
-        right_then_correct=shared.share(
-            [ok if routed else None for ok, routed in zip(correct, right, strict=True)]
-        ),
-        wrong_then_correct=shared.share(
-            [ok if routed is False else None for ok, routed in zip(correct, right, strict=True)]
-        ),
-        by_agent=_by_name([of.specialist for of in interactions], correct, shared),
+        by_route=_by_name([of.expected for of in sent], right, shared),
+        right_then_correct=shared.share([ok if routed else None for ok, routed in both]),
+        wrong_then_correct=shared.share([ok if routed is False else None for ok, routed in both]),
+        by_agent=_by_name([of.agent for of in sent], correct, shared),
     )
 
 
@@ -791,6 +819,54 @@ def _by_name(
         )
         for name in sorted(most)
     )  # fmt: skip
+
+
+def routes_of_store(store: Store, *, confidence_level: float = 0.95) -> StoredRoutes:
+    """Return where the production runs of a store went, and how their agents did.
+
+    `expected_route` and `routed_to` are fields of the run that its file had. The agent of a run is
+    the one that took most of its steps, of several the later one; where no step names any, that to
+    which it was routed. A run is correct if people call it a success, as in `reliability_frame`.
+    Tasks are independent, the runs of one are not.
+
+    Raises
+    ------
+    CalibrationError
+        If no run has a route or an agent.
+    """
+    success = store.taxonomy().success
+    people = outcomes_by_people(store)
+    sent, correct, tasks = [], [], []
+    for trace in stored_runs(store):
+        outcome, _ = people.get(trace.trace_id, (None, ""))
+        sent.append(_sent(trace))
+        correct.append(None if outcome is None else outcome == success)
+        tasks.append(trace.task_key)
+    names, index = np.unique(np.array(tasks, dtype=str), return_inverse=True)
+    shared = _Shared(
+        index=index.ravel().astype(np.int64), n=names.size, level=confidence_level, noun="tasks"
+    )
+    found = _routes(sent, correct, shared)
+    if found is None:
+        raise CalibrationError(
+            "no run names an agent: give expected_route and routed_to, or the agent of each step; "
+            "or name a FILE of interactions"
+        )
+    return StoredRoutes(
+        source=str(store.path),
+        n_runs=len(sent),
+        n_labelled=len(sent) - correct.count(None),
+        correct=shared.share(correct),
+        routes=found,
+    )
+
+
+def _sent(trace: Trace) -> _Sent:
+    routed = {name: trace.metadata.get(name) for name in ROUTES[:2]}
+    expected, to = (of if isinstance(of, str) and of.strip() else None for of in routed.values())
+    by = [step.agent for step in trace.steps if step.agent is not None]
+    most = Counter(reversed(by)).most_common(1)  # of equal counts the first, here the last one
+    return _Sent(expected=expected, routed_to=to, agent=most[0][0] if most else to)
 
 
 def _loops(of: Sequence[ConversationRow], level: float) -> LoopCounts:

@@ -9,6 +9,7 @@ from calibration.analyses.reliability.tools import (
     NamedTool,
     Routes,
     ScoreBand,
+    StoredRoutes,
     ToolAnalysis,
     ToolRule,
 )
@@ -265,13 +266,24 @@ def _broken_orders(rules: tuple[KeptOrder, ...]) -> Iterator[Table]:
         )  # fmt: skip
 
 
+def routes(found: StoredRoutes) -> Document:
+    """Return where the runs of a store went and how their agents did."""
+    blocks = (*_routing(found.routes, "run"), *_by_agent(found.routes, "run"))
+    end = percent_number(found.correct)
+    return Document(
+        title=f"Several agents: {counted(found.n_runs, 'run')}, {found.n_labelled:,} labelled",
+        about=(f"correct end to end, by labels: {end}",),
+        sections=(Section(title="", blocks=blocks),),
+    )
+
+
 def _several_agents(found: Routes | None) -> Iterator[Section]:
     if found is not None:
-        blocks = (*_routing(found), *_by_agent(found))
+        blocks = (*_routing(found, "interaction"), *_by_agent(found, "interaction"))
         yield Section(title="Several agents", blocks=blocks)
 
 
-def _routing(found: Routes) -> Iterator[Table]:
+def _routing(found: Routes, noun: str) -> Iterator[Table]:
     if not found.confusion:
         return
     rates = (
@@ -281,10 +293,10 @@ def _routing(found: Routes) -> Iterator[Table]:
     )
     remarks = list(notes(rates))
     if found.n_without_expected:
-        n = counted(found.n_without_expected, "interaction")
+        n = counted(found.n_without_expected, noun)
         remarks.append(f"not counted: {n} without an expected route")
     shares = [(name, f"{of.n:,}", percent_cell(of)) for name, of in rates]
-    yield table_of("Routing", ("interactions", "n", "share"), shares, notes=remarks)
+    yield table_of("Routing", (f"{noun}s", "n", "share"), shares, notes=remarks)
     routes = {of.name: of.share for of in found.by_route}
     cells = [
         (
@@ -295,16 +307,16 @@ def _routing(found: Routes) -> Iterator[Table]:
         )
         for of in found.confusion
     ]  # fmt: skip
-    head = ("expected", "routed to", "interactions", "share of those expected")
+    head = ("expected", "routed to", f"{noun}s", "share of those expected")
     remarks = list(notes((Name(name), of) for name, of in routes.items()))
     yield table_of("", head, cells, notes=remarks, most_in_text=SHOWN_ROWS)
 
 
-def _by_agent(found: Routes) -> Iterator[Table]:
+def _by_agent(found: Routes, noun: str) -> Iterator[Table]:
     cells = [(Name(of.name), f"{of.n:,}", percent_cell(of.share)) for of in found.by_agent]
     if cells:
         remarks = list(notes((Name(of.name), of.share) for of in found.by_agent))
-        head = ("agent", "interactions", "correct")
+        head = ("agent", f"{noun}s", "correct")
         yield table_of("By agent", head, cells, notes=remarks, most_in_text=SHOWN_ROWS)
 
 
