@@ -30,7 +30,8 @@ SECTIONS = {
     },
     "Results": {
         "status": "results", "report": "results", "compare": "results", "gate": "gate",
-        "trials": "trials", "reliability": "reliability", "tools": "tools", "grade": "tools",
+        "trials": "trials", "tasks": "tasks", "reliability": "reliability", "tools": "tools",
+        "grade": "tools",
         "traces": "traces", "verify": "results",
     },
     "Upkeep": {

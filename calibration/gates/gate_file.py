@@ -14,11 +14,12 @@ MAX_SET_ASIDE = 0.05
 
 TOP = (
     "defaults", "interval_aware", "allow_skipped", "confidence_level", "partial_plus_passes",
-    "max_set_aside", "ceilings", "gates",
+    "max_set_aside", "before", "ceilings", "gates",
 )  # fmt: skip
 
 OF_EVERY_GATE = ("level", "allow_skipped", "interval_aware")
 MAX_USD = 1_000_000
+ORDER, MAX_RULES = "order", 100
 Level = Literal["must", "should"]
 LEVELS: tuple[str, ...] = ("must", "should", "off")
 _PASS = re.compile(r"(pass_at|pass_hat)_([1-9][0-9]{0,3})(?:\[([^\[\]\x00-\x1f\x7f]+)\])?")
@@ -61,6 +62,7 @@ class GateFile:
 
     `gates` are in the order they are shown; `ceilings` (USD per unit, by workflow) go before those
     of the taxonomy; a file with more than `max_set_aside` (share of its rows) set aside is refused.
+    `before` are pairs of tools, of which the first must be called before the second.
     """
 
     gates: tuple[Setting, ...]
@@ -68,6 +70,7 @@ class GateFile:
     partial_plus_passes: bool = False
     ceilings: Mapping[str, float] = field(default_factory=dict)
     max_set_aside: float = MAX_SET_ASIDE
+    before: tuple[tuple[str, str], ...] = ()
 
 
 _SHARE = Key(default=None, low=0, high=1)
@@ -80,6 +83,7 @@ METRICS: Mapping[str, Mapping[str, Key]] = {
     "trend": {},
     "loops": {"threshold": _NONE, "max_upper": Key(default=1, low=0, high=1)},
     "data_corruption": {"threshold": _NONE, "max_upper": Key(default=1, low=0, high=1)},
+    ORDER: {"threshold": _NONE, "max_upper": Key(default=1, low=0, high=1)},
     "human_review": {
         "threshold": Key(default=0.90, low=0, high=1),
         "minimum_n": Key(default=20, low=1, high=1_000_000, whole=True),
@@ -201,7 +205,11 @@ def parse_gates(text: str) -> GateFile:
     tables = _table(data, "gates")
     given = {name: _table(tables, name, within="gates") for name in tables}
     names = [*DEFAULTS] if _flag(data, "defaults", default=True) else []
-    names += [name for name in given if name not in names]
+    before = _pairs(data)
+    names += [name for name in (*given, *([ORDER] if before else [])) if name not in names]
+    names = list(dict.fromkeys(names))
+    if ORDER in given and not before:
+        raise InputError(f"[gates.{ORDER}]: needs rules: before = [[FIRST, LATER], ...]")
     found = [_gate(name, given.get(name, {}), data) for name in names]
     gates = tuple(gate for gate in found if gate is not None)
     if not gates:
@@ -218,7 +226,20 @@ def parse_gates(text: str) -> GateFile:
         partial_plus_passes=_flag(data, "partial_plus_passes", default=False),
         ceilings=_ceilings(_table(data, "ceilings")),
         max_set_aside=most,
+        before=before,
     )
+
+
+def _pairs(data: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the rules of order; what they name is checked where it is used."""
+    given = data.get("before", [])
+    if not isinstance(given, list) or len(given) > MAX_RULES:
+        raise InputError(f"'before' must be a list of at most {MAX_RULES} pairs of tools")
+    for pair in given:
+        two = isinstance(pair, list) and len(pair) == 2
+        if not two or not all(isinstance(tool, str) for tool in pair):
+            raise InputError(f"'before' must be pairs of tools, [FIRST, LATER], got {pair!r:.80}")
+    return tuple(dict.fromkeys((first, later) for first, later in given))
 
 
 def _gate(name: str, table: Mapping[str, Any], data: Mapping[str, Any]) -> Setting | None:

@@ -62,10 +62,12 @@ from calibration.analyses.judge.groups import GroupPair, GroupRates, GroupRow
 from calibration.analyses.judge.report import DIAGNOSTICS, DRIFT, GROUPS, JudgeReport
 from calibration.analyses.reliability.grading import GradingAnalysis
 from calibration.analyses.reliability.runs import ReliabilityReport, TaskReliability
+from calibration.analyses.reliability.tasks import TaskAudit
 from calibration.analyses.reliability.tools import (
     ConversationCorrectness,
     ConversationRow,
     InteractionRow,
+    StoredRoutes,
     ToolAnalysis,
     ToolCorrectness,
 )
@@ -663,8 +665,13 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         ("format", lambda of: "asr-trials/1", Literal["asr-trials/1"]),
         "success_source model agent_version n_trials n_tasks ks pass_at_k pass_hat_k band task_set "
         "independent_trials bayesian by_difficulty by_category by_tier g_pass_at_k g_threshold "
-        "retries step_compounding baseline tasks tasks_left_out set_aside other_trials notes "
-        "sources settings seed n_resamples confidence_level version fingerprint",
+        "retries step_compounding failure_modes baseline tasks tasks_left_out set_aside "
+        "other_trials notes sources settings seed n_resamples confidence_level version fingerprint",
+    ),
+    TaskAudit: (
+        ("format", lambda of: "asr-tasks/1", Literal["asr-tasks/1"]),
+        "success_source n_tasks n_runs findings[name] agreement n_telling n_one_run n_unchecked "
+        "tasks tasks_left_out set_aside notes sources confidence_level",
     ),
     PassFigure: (
         "value=estimate.value interval=estimate.interval n_tasks=estimate.n "
@@ -735,8 +742,13 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
     ToolAnalysis: (
         ("format", lambda of: "asr-tools/1", Literal["asr-tools/1"]),
         "source n_interactions conversation_correctness answer_correctness interaction_correctness "
-        "tool_correctness bands by_tool[name] forbidden[name] required[name] loops worst "
+        "tool_correctness bands by_tool[name] forbidden[name] required[name] before routes loops "
+        "worst "
         "conversations interactions set_aside settings=options",
+    ),
+    StoredRoutes: (
+        ("format", lambda of: "asr-routes/1", Literal["asr-routes/1"]),
+        "source n_runs n_labelled correct routes",
     ),
     ConversationCorrectness: ("*estimate n_conversations=estimate.n n_left_out n_rows_of_none",),
     ToolCorrectness: (
@@ -809,8 +821,10 @@ ROOTS: dict[str, tuple[type, str]] = {
     "plan_trials": (TrialPlan, "asr plan trials --json"),
     "plan_agreement": (PlannedAgreement, "asr plan agreement --json"),
     "reliability": (ReliabilityReport, "asr reliability --json"),
+    "routes": (StoredRoutes, "asr tools --store --json"),
     "report": (SuccessRateReport, "asr report --json"),
     "status": (StoreStatus, "asr status --json"),
+    "tasks": (TaskAudit, "asr tasks audit --json"),
     "tools": (ToolAnalysis, "asr tools --json"),
     "trials": (TrialsAnalysis, "asr trials --json"),
 }

@@ -20,6 +20,7 @@ SCHEMA_OF = {
     "gate": "gates",
     "grade": "grades",
     "tools": "tools",
+    "tasks": "tasks",
     "audit": "audit",
     "sample": "batch",
     "escalate": "batch",
@@ -61,6 +62,8 @@ def printed() -> Iterator[tuple[str, str, Any]]:
             found, _ = json.JSONDecoder().raw_decode(shown)
             if command == "agreement":
                 yield file.stem, "agreement" if "batch_id" in found else "agreement_file", found
+            elif command == "tools" and "n_runs" in found:
+                yield file.stem, "routes", found
             elif command == "plan":
                 yield file.stem, PLANS[run.split()[1]], found
             elif command in SCHEMA_OF:
