@@ -17,6 +17,7 @@ from calibration.cli.production_options import (
     with_reading,
 )
 from calibration.cli.terminal import (
+    RUBRIC,
     Output,
     open_to_read,
     print_result,
@@ -58,7 +59,7 @@ OF_STORE = ("batch_id", "judge_id")
     help="Read human labels of some runs from this file: trace_id, outcome, and optionally "
     "reviewer, adjudicated, weight.",
 )
-@click.option("--taxonomy", "fork", type=FILE, help="Use a taxonomy of your own.")
+@click.option("--taxonomy", "fork", type=RUBRIC, help="Use a taxonomy of your own.")
 @click.option("--model", help="Test the runs of this model only.")
 @click.option("--junit", "junit_file", type=FILE, help="Write JUnit XML to this file.")
 @click.option("--summary", type=FILE, help="Add a Markdown summary to this file.")

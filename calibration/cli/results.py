@@ -21,6 +21,7 @@ from calibration.cli.production_options import (
     with_reading,
 )
 from calibration.cli.terminal import (
+    RUBRIC,
     USE_JUDGE,
     FiniteRange,
     Output,
@@ -76,7 +77,7 @@ OF_FILES = ("columns", "ceiling", "ceilings", "any_workflow", "stratify", "force
     help="Draw the share that a class should reach.",
 )
 @click.option("--work", "folder", type=FILE, help="Write the review queue as CSV to this folder.")
-@click.option("--taxonomy", "fork", type=FILE, help="Use a taxonomy of your own.")
+@click.option("--taxonomy", "fork", type=RUBRIC, help="Use a taxonomy of your own.")
 @click.option("--workflow", help="Report on one workflow of the store alone.")
 @with_estimand
 @with_store
@@ -178,8 +179,10 @@ def report(
     default=None,
     help="Pair the tasks, or not; without it, tasks that both have are paired.",
 )
-@click.option("--taxonomy", "fork", type=FILE, help="Use a taxonomy of your own for both sides.")
-@click.option("--taxonomy-b", "other", type=FILE, help="Use another taxonomy for the second side.")
+@click.option("--taxonomy", "fork", type=RUBRIC, help="Use this taxonomy for both sides.")
+@click.option(
+    "--taxonomy-b", "other", type=RUBRIC, help="Use another taxonomy for the second side."
+)
 def compare(
     files: tuple[str, ...],
     output: Output,

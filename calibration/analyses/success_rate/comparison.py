@@ -31,7 +31,7 @@ from calibration.success_rate.runs import RunCounts
 from calibration.taxonomy import Taxonomy, default_credits, default_taxonomy
 
 RESTATED = (
-    "The two sides have other weights; both are restated under the default weights "
+    "The two sides have other weights; both are restated under {whose} weights "
     "({weights}) and their own figures are not comparable."
 )
 
@@ -106,7 +106,9 @@ def compare_files(
     if not np.array_equal(runs[0].credit, runs[1].credit):
         default = default_credits(one.taxonomy)
         runs = restated_runs(runs[0], default), restated_runs(runs[1], default)
-        restated = RESTATED.format(weights=credit_in_words(default))
+        published = set(one.taxonomy.names) == set(default_taxonomy().names)
+        whose = "the default" if published else "the first side's"
+        restated = RESTATED.format(whose=whose, weights=credit_in_words(default))
     pairs, why_not = _pairing(one, other, paired)
     found = compare_runs(*runs, paired=pairs, margin=margin, rule=rule, **options.resampling(0))
     settings = {

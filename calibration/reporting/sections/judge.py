@@ -698,7 +698,7 @@ def _grades(found: OrdinalAgreement, names: Sequence[str]) -> Section:
         items.append(("judge minus reviewers, mean", f"{found.bias:+z.3f} grades"))
     blocks: list[Block] = [Facts(items=tuple(items))]
     if tuple(names) == tuple(STEPS):
-        counts = "a human class counts as 5 (complete), 4 (partial_plus), else as 3 or less"
+        counts = "success counts as 5, another acceptable class as 4, any other as 3 or less"
         blocks.insert(0, Words(text=counts))
     title = f"How close do its grades come? {', '.join(names):.200}"
     return Section(title=title, blocks=tuple(blocks))
