@@ -44,6 +44,7 @@ from calibration.reporting.document import (
     percent_cell,
     percent_figure,
     percent_number,
+    rank_words,
     rate_sentence,
     table_of,
 )
@@ -962,8 +963,22 @@ def _groups(result: GroupRates) -> Section:
         notes=remarks,
     )  # fmt: skip
     return Section(
-        title=f"Agent success rate by {result.by}", blocks=(rates, *_pairs(result.pairs))
+        title=f"Agent success rate by {result.by}",
+        blocks=(rates, *_pairs(result.pairs), *_group_ranks(result)),
     )
+
+
+def _group_ranks(result: GroupRates) -> Iterator[Block]:
+    """Say which ranks the true rates of the compared groups may have."""
+    ranks = result.ranks
+    if not ranks or all(pair.net.p_holm is None for pair in result.pairs):
+        return
+    if set(ranks.values()) == {(1, len(ranks))}:
+        yield Words(text="No order of the true rates is shown by these differences.")
+        return
+    ordered = sorted(ranks.items(), key=lambda item: item[1])
+    listed = ", ".join(f"{one_line(name, most=60)} {rank_words(rank)}" for name, rank in ordered)
+    yield Words(text=f"Ranks that the true rates may have, all at once: {listed}.")
 
 
 def adjusted_p(compared: GroupComparison) -> str:
