@@ -297,7 +297,7 @@ def _check_classes(classes: tuple[OutcomeClass, ...]) -> None:
         if not _NAME.fullmatch(c.name) or c.name in RESERVED:
             raise TaxonomyError(
                 f"class {c.name!r:.60}: a name is 1 to 40 lower-case letters, digits and _, starts "
-                f"with a letter and is none of {', '.join(sorted(RESERVED))}"
+                f"with a letter, and cannot be {', '.join(sorted(RESERVED))}"
             )
         if names.count(c.name) > 1:
             raise TaxonomyError(f"class {c.name!r} is declared twice")

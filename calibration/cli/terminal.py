@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 EXISTING = click.Path(path_type=Path)
 
 
-class _Rubric(click.ParamType):
+class _Rubric(click.ParamType[Path]):
     """A taxonomy file, or the name of a rubric that comes with the package."""
 
     name = "rubric"
