@@ -48,7 +48,7 @@ SHRUNK = "shrunk towards the other tasks"
 ADVISE_BAYESIAN = 30
 
 # Where fewer tasks differ from 0, or from 1, resamples of the tasks vary too little.
-FEW_DIFFER = 5
+FEW_DIFFER = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
