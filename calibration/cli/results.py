@@ -106,7 +106,8 @@ def report(
     """Report the Agent Success Rate of production traces, or of the store.
 
     With FILEs (CSV, JSONL, Parquet; patterns too), a PostgreSQL table or files that Spark reads no
-    store is needed: the outcomes are taken as given. They have trace_id, workflow, outcome,
+    store is needed: the outcomes are taken as given. A .json file holds results of SWE-bench, BFCL,
+    MLE-bench, Terminal-Bench or Harbor. The others have trace_id, workflow, outcome,
     cost_usd, and optionally units, started_at, task_id, trial, weight, stratum, latency_s, model,
     tags, status, tool_calls, tool_errors, loop, max_repeats, escalated, feedback, verdict.
 

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from calibration.errors import InputError
 from calibration.records import LOOP, NOT_PERTURBED, PERTURBATIONS, YEARS
+from calibration.runs.benchmark_results import ERROR, NOT_PASSED, PASSED
 from calibration.runs.engines import Engine, Kind, Query, Relation, kind_of, query, quoted
 from calibration.runs.results import PERTURBED, verdict_names
 from calibration.runs.sources import Source
@@ -249,6 +250,18 @@ REASONS = tuple(WHY)
 CODE = {reason: k for k, reason in enumerate(REASONS, 1)}
 
 
+def class_of_word(taxonomy: Taxonomy) -> dict[str, str]:
+    """Return the class that an outcome of true, false or error is taken as.
+
+    How a run failed is not known where only its failing is: it counts as a failed check.
+    """
+    return {
+        PASSED: taxonomy.success,
+        NOT_PASSED: taxonomy.failed_check,
+        ERROR: taxonomy.without_output or taxonomy.failed_check,
+    }
+
+
 def check(
     source: Source,
     columns: Mapping[str, str],
@@ -262,6 +275,7 @@ def check(
 
     Only `workflows` count, any when None; of the columns of gates the `further` ones are read.
     """
+    words = class_of_word(taxonomy)
     return query(
         "checked",
         given=given(source, columns, zone=zone, further=further),
@@ -270,6 +284,10 @@ def check(
         known=[{"known": name} for name in workflows or ()],
         any_workflow=workflows is None,
         classes=[{"class": name} for name in taxonomy.names],
+        passed_class=words[PASSED],
+        failed_class=words[NOT_PASSED],
+        ended_class=words[ERROR],
+        error_word=ERROR,
         verdicts=[{"verdict": name} for name in verdict_names(taxonomy)],
         arms=[{"arm": name} for name in PERTURBATIONS],
         not_perturbed=NOT_PERTURBED,

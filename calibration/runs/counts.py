@@ -36,6 +36,7 @@ from calibration.runs.columns import (
     check,
     checked_zone,
     chosen,
+    class_of_word,
     deduplicate,
     given,
     mapped,
@@ -81,6 +82,7 @@ SCORE = "score"
 
 FACTS = (
     "n", "naive_times", "no_time", "no_cost", "no_units", "no_latency", "bad_latency", "no_task",
+    "in_words",
 )  # fmt: skip
 
 
@@ -433,7 +435,7 @@ def production_counts(
     ceilings = {w.name: w.ceiling_usd for w in taxonomy.workflows}
     credits = {SCORE: credit or CreditTable.from_taxonomy(taxonomy)}
     credits |= {f"{SCORE}_{name}": table for name, table in (further or {}).items()}
-    workflows = ceilings if known_workflows_only else None
+    workflows = ceilings if known_workflows_only and not source.results else None
     checked = check(source, used, taxonomy=taxonomy, workflows=workflows, zone=zone, further=extra)
     rows = engine.keep(checked, "checked", numbered=True) if source.texts else checked
     rows = chosen(rows, model=gates.model if gates else None, since=since, until=until)
@@ -474,7 +476,7 @@ def production_counts(
             n_tasks=tasks.n if tasks else None,
         ),
         set_aside=tuple(set_aside),
-        notes=_notes(facts, cells, ceilings, used, zone),
+        notes=_notes(facts, cells, taxonomy, used, zone),
         watched=kept.watched,
         listed_until=_until(narrow, engine, taxonomy, listed or {}) if "started_at" in used else {},
         n_read=facts["n"] + sum(rows.n for rows in set_aside),
@@ -539,7 +541,8 @@ def _facts(
     row: dict[str, Any] = {"timed": 0, "clocked": 0, "tasked": 0, "first": None, "last": None}
     row |= dict(good.iloc[0])
     n = int(row["n"])
-    facts = {name: int(row[name]) for name in ("n", "naive_times", "no_units", "bad_latency")}
+    whole = ("n", "naive_times", "no_units", "bad_latency", "in_words")
+    facts = {name: int(row[name]) for name in whole}
     facts |= {
         "no_time": n - int(row["timed"]),
         "no_cost": n - int(row["costed"]),
@@ -573,17 +576,19 @@ def _utc(at: Any) -> datetime | None:
 def _notes(
     facts: Mapping[str, Any],
     cells: Cells,
-    ceilings: Mapping[str, float | None],
+    taxonomy: Taxonomy,
     used: Mapping[str, str],
     zone: str,
 ) -> Notes:
     counted = np.bincount(cells.workflow.codes, weights=cells.sums["n"])
+    ceilings = {w.name: w.ceiling_usd for w in taxonomy.workflows}
     named = {name: int(facts[name]) for name in FACTS if name != "n"}
     # A missing column is no note on single traces.
     if "task_id" not in used:
         named["no_task"] = 0
     return Notes(
         **named,
+        words=class_of_word(taxonomy),
         timezone=zone,
         no_ceiling={
             name: int(n)
@@ -673,7 +678,7 @@ def _rows(source: Source, reading: Reading) -> Relation:
     workflows = [w.name for w in reading.taxonomy.workflows]
     rows = check(
         source, used, taxonomy=reading.taxonomy,
-        workflows=workflows if reading.known_workflows_only else None,
+        workflows=workflows if reading.known_workflows_only and not source.results else None,
         zone=checked_zone(reading.timezone),
     )  # fmt: skip
     return chosen(rows, model=None, since=reading.since, until=reading.until)

@@ -175,8 +175,8 @@ class Notes:
 
     `naive_times` were read in `timezone`. A trace without a cost or ceiling has no penalty, without
     units one unit, without a task (where others have one) a task of its own. `bad_latency` counts
-    values that are not numbers from 0 up; they are missing. `columns` maps our columns to the
-    source's.
+    values that are not numbers from 0 up; they are missing. `in_words` counts outcomes that are one
+    of `words`, each taken as its class. `columns` maps our columns to the source's.
     """
 
     naive_times: int
@@ -187,6 +187,8 @@ class Notes:
     no_latency: int
     bad_latency: int
     no_task: int
+    in_words: int
+    words: Mapping[str, str]
     no_ceiling: Mapping[str, int]
     columns: Mapping[str, str]
 

@@ -65,7 +65,10 @@ def detect(path: Path) -> Importer:
         if importer.recognises(head):
             return importer
     expected = "; ".join(f"{importer.title} ({importer.expects})" for importer in FORMATS)
-    raise TraceFormatError(f"{path}: format not recognised: {found}. Expected one of: {expected}")
+    raise TraceFormatError(
+        f"{path}: format not recognised: {found}. Expected one of: {expected}. Outcomes without "
+        "steps are runs, which `asr report` reads"
+    )
 
 
 def _look(path: Path) -> tuple[Head, str]:

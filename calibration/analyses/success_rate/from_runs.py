@@ -277,6 +277,12 @@ def reading_notes(notes: Notes, n: int, n_perturbed: int = 0) -> tuple[str, ...]
     ]
     found = [f"{arms_left_out(n_perturbed)}."] if n_perturbed else []
     found += [f"{count:,} {what}." for count, what in lines if count]
+    if notes.in_words:
+        passed, failed, ended = notes.words.values()
+        found.append(
+            f"{notes.in_words:,} outcomes are words of a check, taken as given: true as {passed}, "
+            f"false as {failed} (in what way a run failed is not known), error as {ended}."
+        )
     for workflow, count in notes.no_ceiling.items():
         found.append(f"{count:,} runs of {workflow} have no ceiling and carry no penalty.")
     for ours, theirs in notes.columns.items():
@@ -442,6 +448,7 @@ def report_on_files(
         made,
         by_tag=by_tag,
         tags_left_out=tags_left_out,
+        tag_meanings=read.taxonomy.meanings(group.name or "" for group in by_tag),
         work_lists=lists,
         set_aside=tuple(map(left_out, counts.set_aside)),
         warnings=tuple(_warnings(read)),

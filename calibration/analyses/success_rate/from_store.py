@@ -511,6 +511,7 @@ def report_with_work(store: Store, options: ReportOptions | None = None) -> Stor
         by_model=by_model,
         by_tag=by_tag,
         tags_left_out=tags_left_out,
+        tag_meanings=loaded.taxonomy.meanings(group.name or "" for group in by_tag),
         work_lists=tuple(_work_lists(loaded.taxonomy, work, all_weeks)),
         set_aside=tuple(left_out(store, rates, runs.counts)),
         judged=JudgedRates(

@@ -314,6 +314,7 @@ class SuccessRateReport:
     set_aside: tuple[LeftOutRows, ...] = ()
     verdict_mix: VerdictMix | None = None
     tags_left_out: int = 0
+    tag_meanings: Mapping[str, str] = field(default_factory=dict)
     judged: JudgedRates | None = None
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

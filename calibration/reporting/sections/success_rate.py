@@ -569,6 +569,13 @@ def group_blocks(report: SuccessRateReport) -> Iterator[Block]:
         yield small(
             f"A run with several tags counts under each of them: these rates overlap.{more}"
         )
+    if report.tag_meanings:
+        yield table_of(
+            "Tags of the catalogue",
+            ("tag", "what it means"),
+            ((Name(tag), meaning) for tag, meaning in report.tag_meanings.items()),
+            notes=("How one recognises them: `asr taxonomy show` and docs/evaluation.md.",),
+        )
 
 
 def _group_table(of: str, groups: Sequence[RateGroup], basis: str) -> Iterator[Block]:

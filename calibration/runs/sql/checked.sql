@@ -1,13 +1,14 @@
 -- The rows of a source in our own columns, each with the first reason against it (0: it counts) and
 -- the value that is bad. "given": the columns as they could be read, null where there is none.
 SELECT
-  "trace_id", "workflow", "outcome", "cost", "units", "weight", "stratum", "model",
+  "trace_id", "workflow", "known_class" AS "outcome", "cost", "units", "weight", "stratum", "model",
   -- Ids of tasks collide between workflows.
   "workflow" || $apart || "task_id" AS "task",
   "trial", "status",
   CASE WHEN NOT "bad_latency" THEN "latency" END AS "latency",
   CASE WHEN NOT "time_absurd" THEN "at" END AS "at",
   "naive", "no_units", "bad_latency",
+  coalesce("known_class" <> "outcome", FALSE) AS "in_words",
   CAST("reason" AS TINYINT) AS "reason",
   -- Written out inside of the cases: few rows need it, and a time takes long to write.
   CASE "reason"
@@ -47,7 +48,7 @@ FROM (
       WHEN "workflow" IS NULL THEN $missing_workflow
       WHEN NOT "known_workflow" THEN $unknown_workflow
       WHEN "outcome" IS NULL THEN $missing_outcome
-      WHEN NOT "known_class" THEN $unknown_class
+      WHEN "known_class" IS NULL THEN $unknown_class
       WHEN "cost_unreadable" THEN $unreadable_cost
       WHEN "cost_endless" THEN $not_finite_cost
       WHEN "cost" < 0 THEN $negative_cost
@@ -76,9 +77,11 @@ FROM (
         ELSE $any_workflow
       END AS "known_workflow",
       CASE
-        WHEN FALSE THEN FALSE
-        WHEN "outcome" = $class THEN TRUE -- each classes
-        ELSE FALSE
+        WHEN FALSE THEN NULL
+        WHEN "outcome" = $class THEN "outcome" -- each classes
+        WHEN truth_of_word("outcome") THEN $passed_class
+        WHEN NOT truth_of_word("outcome") THEN $failed_class
+        WHEN lower(stripped_of("outcome")) = $error_word THEN $ended_class
       END AS "known_class",
       CASE
         WHEN "perturbation" IS NULL THEN TRUE

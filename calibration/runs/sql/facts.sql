@@ -3,6 +3,7 @@ SELECT
   "reason",
   count(*) AS "n",
   sum(ones_of("naive")) AS "naive_times",
+  sum(ones_of("in_words")) AS "in_words",
   count("cost") AS "costed",
   sum(ones_of("bad_latency")) AS "bad_latency",
   count("at") AS "timed", -- if started_at

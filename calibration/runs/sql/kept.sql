@@ -3,8 +3,8 @@ SELECT
   "trace_id", "workflow", "outcome", "cost", "units", "weight", "stratum", "model", "task", "trial",
   "status", "latency", "at", "tier", "category", "loops", "data_corruption", "tags", "tool_calls",
   "tool_errors", "loop", "escalated", "feedback", "verdict", "bad_tools", "bad_loop",
-  "bad_escalated", "bad_feedback", "bad_verdict", "naive", "no_units", "bad_latency", "reason",
-  "value", "row", "file"
+  "bad_escalated", "bad_feedback", "bad_verdict", "naive", "no_units", "bad_latency", "in_words",
+  "reason", "value", "row", "file"
 FROM "rows"
 WHERE NOT EXISTS (
   SELECT 1 FROM "repeated" WHERE "repeated"."trace_id" = "rows"."trace_id"

@@ -21,7 +21,8 @@ SELECT
   "workflow", -- if workflow_text
   "model", -- if model_text
   "stratum", -- if stratum_text
-  "bad_latency"
+  "bad_latency",
+  "in_words"
 FROM (
   SELECT
     *,

@@ -8,6 +8,7 @@ SELECT
   bool_or("naive") AS "naive",
   bool_or("no_units") AS "no_units",
   bool_or("bad_latency") AS "bad_latency",
+  bool_or("in_words") AS "in_words",
   min("reason") AS "reason",
   min("value") AS "value",
   min("row") AS "row",
