@@ -90,10 +90,12 @@ from calibration.analyses.success_rate.comparison import (
     SeveralRuns,
     Side,
 )
+from calibration.analyses.success_rate.evaluation import EvaluationCheck
 from calibration.analyses.success_rate.report import (
     AtOtherWeights,
     Change,
     CostPanel,
+    GoalLine,
     Latency,
     Origin,
     RateGroup,
@@ -113,6 +115,7 @@ from calibration.statistics.contingency import ClassAgainstKey
 from calibration.statistics.estimate import Estimate
 from calibration.statistics.means import MeanAgainstZero
 from calibration.statistics.resampling import TaskEstimate
+from calibration.success_rate.by_length import SuccessByLength
 from calibration.success_rate.comparison import ClassChange, Comparison, Difference
 from calibration.success_rate.pass_at_k import PassAtK
 from calibration.success_rate.ranking import RankedRuns, RunPair
@@ -636,9 +639,10 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "asr_range_missing_cost=asr_range rounding class_shares=classes[outcome].share change cost",
         ("weekly", lambda of: () if of.weekly is None else of.weekly.weeks, tuple[Week, ...]),
         "weekly_rule=weekly by_workflow=by_workflow[name] by_model=by_model[name] "
+        "by_agent_version=by_version[name] by_harness=by_harness[name] "
         "by_tag=by_tag[name] tags_left_out passes sensitivity work_lists=work_lists[outcome] "
-        "signals=signals[key] verdict_mix latency set_aside judged warnings notes basis marks "
-        "details origin fingerprint=origin.fingerprint",
+        "signals=signals[key] verdict_mix latency goals[name] by_length[key] set_aside judged "
+        "warnings notes basis marks details evaluation[name] origin fingerprint=origin.fingerprint",
     ),
     WeeklySeries: (
         "false_alarm_rate n_without_week lasting_drop=drop",
@@ -667,6 +671,12 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "share_above_ceiling cost_per_success_usd=per_success",
         ("of_ceiling", _of_ceiling, dict[str, float] | None),
     ),
+    GoalLine: (
+        "title target *estimate gap_pp=gap% reached chance chance_method=method "
+        "chance_status=status",
+    ),
+    SuccessByLength: ("step_rate bins",),
+    EvaluationCheck: ("title status figure action",),
     RateGroup: ("n asr asr_gross pass_rate cost ceiling_usd unit",),
     PassAtK: ("k pass_at_k pass_hat_k n_tasks n_too_few band",),
     # Repeated trials
