@@ -48,7 +48,7 @@ def runs(n_tasks: int = 60, trials: int = 5) -> list[dict[str, Any]]:
 
 
 def report(rows: Sequence[dict[str, Any]], **options: Any) -> SuccessRateReport:
-    options = {"n_resamples": 200} | options
+    options = {"n_resamples": 100} | options
     return report_on_files(Frame(pd.DataFrame(rows)), options=ReportOptions(**options))
 
 
@@ -116,7 +116,8 @@ def test_a_store_reads_loops_that_are_not_in_a_row_from_its_steps(new_world: New
     assert {g.name: g.n for g in found.by_harness} == {"cli": 15, None: 15}
     (goal,) = found.goals
     assert goal.chance == chance_at_least(found.asr, 0.9)
-    assert goal.chance is not None and 0 < goal.chance < 0.025
+    assert goal.chance is not None
+    assert 0 < goal.chance < 0.025
     (by_steps,) = found.by_length
     assert sum(of.n for of in by_steps.bins) == 30
     status = {check.name: check.status for check in found.evaluation}
@@ -154,8 +155,8 @@ def test_versions_in_random_groups_of_tasks_and_many_of_them(
     rows = [row | {"agent_version": f"v{row['task_id']}"} for row in runs(140, 2)]
     own = {g.name: g.asr.value for g in report(rows).by_version}
     assert len(own) == 140  # more names than have codes
-    rows = [row | {"agent_version": ("v1", None)[k % 2], "outcome": ("complete", "abandoned")[k % 2]}
-            for k, row in enumerate(runs(40, 2))]  # fmt: skip
+    outcomes = ("complete", "abandoned")
+    rows = [row | {"outcome": outcomes[k % 2]} for k, row in enumerate(runs(40, 2))]
     for most in (20_000, 10):
         monkeypatch.setattr("calibration.runs.counts.count_tasks", limited(most))
         by = {g.name: (g.n, g.asr.value) for g in report(rows).by_harness}
@@ -207,7 +208,7 @@ def test_the_chance_is_the_share_of_the_resamples_behind_the_interval() -> None:
     assert "< 0.1 %" in text
     assert found.asr.interval is not None
     upper = report(rows, targets={"asr": found.asr.interval[1]}, n_resamples=1000).goals[0]
-    assert upper.chance == pytest.approx(0.025, abs=0.006)
+    assert upper.chance == pytest.approx(0.025, abs=0.012)  # ties with the limit
 
 
 def test_the_chance_of_an_interval_is_that_of_what_it_was_made_from() -> None:
@@ -275,7 +276,8 @@ def test_the_last_section_asks_whether_this_is_an_evaluation(found: SuccessRateR
     assert made.sections[-1].answer == "5 of 8 conditions met, 2 not known"
     assert to_json.data(found)["evaluation"]["tasks"]["status"] == "met"
     for drawn in ("\n".join(text_lines(made)), markdown(made), html(made)):
-        assert "50 tasks or more" in drawn and "cannot be read again" in drawn
+        assert "50 tasks or more" in drawn
+        assert "cannot be read again" in drawn
 
 
 def test_what_is_not_met_and_what_is_not_known() -> None:

@@ -436,7 +436,7 @@ def group_names(traces: pd.DataFrame, by: str) -> NDArray[np.str_]:
     elif by in traces:
         names = traces[by]
     elif by == HARNESS and VERSION in traces:
-        names = traces[VERSION].map(harness_of, na_action="ignore")
+        names = traces[VERSION].map(harness_of, na_action="ignore").astype(object)
     else:
         names = pd.Series(UNKNOWN, index=traces.index)
     return names.fillna(UNKNOWN).replace("", UNKNOWN).to_numpy(dtype=str)

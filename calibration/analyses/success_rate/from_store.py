@@ -238,8 +238,9 @@ def corrected_groups(
     """Return groups of traces with their corrected rate, else that of their labelled traces."""
     data, options = rates.whole, rates.options
     success = data.taxonomy.place(data.taxonomy.success)
-    judged = bool(groups) and rates.judge is not None and data.is_sample
-    rows = rows_by(data, options, by) if judged else {}
+    if not groups:
+        return ()
+    rows = rows_by(data, options, by) if rates.judge and data.is_sample else {}
     sample, names = data.sample(options.design), named(data.labelled, by)
     part = Part(workflow=options.workflow)
     inside = part.of_workflow(data.labelled)

@@ -39,13 +39,13 @@ FROM (
       "head" % $names -- if by_workflow
       CAST(0 AS BIGINT) -- if without_head
     ) * $head_below * $steps
-    + (
-      CAST("tail" AS BIGINT) -- if whole_tail
-      CAST("tail" AS BIGINT) % $below_model -- if by_week
-      CAST("tail" AS BIGINT) % $below_model -- if by_workflow
-      CAST("tail" AS BIGINT) % $below_version -- if by_model
+    + CAST(
+      "tail" -- if whole_tail
+      "tail" % $below_model -- if by_week
+      "tail" % $below_model -- if by_workflow
+      "tail" % $below_version -- if by_model
       "tail" - "tail" % $below_version + "tail" % $below_model -- if by_agent_version
-    ) * $steps
+    AS BIGINT) * $steps
     + ones_of("penalty" > 0) AS "place"
   FROM "narrow"
 ) AS "placed"
