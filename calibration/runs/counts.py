@@ -90,6 +90,8 @@ FACTS = (
 )  # fmt: skip
 
 
+SUMMED = ("of", "hits", "total", "low", "high")
+
 # Facts that rest on columns which a source may lack.
 OF_COLUMNS = ("timed", "clocked", "tasked", "tiered", "levels", "bad_lengths")
 
@@ -199,6 +201,7 @@ def count_lengths(
         )
         strata = [name for name in ("layer", "stratum") if name in table]
         table["stratum"] = table.groupby(strata, dropna=False, sort=True).ngroup()
+        table = table.astype({"place": "int64", "n": "int64"} | dict.fromkeys(SUMMED, "float64"))
         unit = pd.factorize(table["unit"])[0]
         found.append(
             LengthSums(
@@ -609,10 +612,7 @@ def _facts(
     row |= {"first": None, "last": None}
     row |= dict(good.iloc[0])
     n = int(row["n"])
-    facts = {
-        name: int(row[name])
-        for name in ("n", "naive_times", "no_units", "bad_latency", "bad_lengths")
-    }
+    facts: dict[str, Any] = {name: int(row[name]) for name in FACTS if name in row}
     facts |= {
         "no_time": n - int(row["timed"]),
         "no_cost": n - int(row["costed"]),

@@ -217,10 +217,9 @@ def chance_at_least(found: Estimate, target: float) -> float | None:
     """
     if found.value is None or found.interval is None:
         return None
-    ends = found.interval[1 if target > found.value else 0], found.value, target
-    if all(0 < end < 1 for end in ends):
-        ends = tuple(map(float, special.logit(ends)))
-    limit, centre, wanted = ends
+    limit, centre, wanted = found.interval[1 if target > found.value else 0], found.value, target
+    if all(0 < end < 1 for end in (limit, centre, wanted)):
+        limit, centre, wanted = map(float, special.logit((limit, centre, wanted)))
     if limit == centre:
         return None
     tail, freedom = (1 - found.confidence_level) / 2, found.df or inf

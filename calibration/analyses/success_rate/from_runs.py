@@ -121,10 +121,12 @@ def read_production(
     window: Window | None = None,
     named_tasks: bool = False,
     gates: GateQuery | None = None,
+    lengths: bool = False,
 ) -> ProductionRead:
     """Read production files, or another place; `window` overrides that of the options.
 
-    `named_tasks` makes tasks of two files comparable; `gates` adds the counts that gates need.
+    `named_tasks` makes tasks of two files comparable; `gates` adds the counts that gates need,
+    `lengths` those of success by the length of runs.
 
     Raises
     ------
@@ -154,7 +156,7 @@ def read_production(
             gates=gates,
             watch=[trace_id for _, trace_id in reference],
             listed=dict.fromkeys(known.follow_up, SHOWN_RUNS),
-            lengths=gates is None,
+            lengths=lengths,
             context_window=options.context_window,
         )
         n_reference = count_named(source, reading, reference) if counts.watched else 0
@@ -435,7 +437,7 @@ def report_on_files(
     taxonomy = taxonomy or default_taxonomy()
     options.check_targets(taxonomy)
     with kept_open(place_of(paths)) as place:
-        read = read_production(place, taxonomy=taxonomy, options=options)
+        read = read_production(place, taxonomy=taxonomy, options=options, lengths=True)
         earlier = _earlier(place, taxonomy, options)
         by_tag, tags_left_out = tag_groups(place, read, options)
         lists = tuple(work_lists(place, read))

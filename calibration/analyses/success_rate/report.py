@@ -364,6 +364,9 @@ OF_FILES_ALONE: Mapping[str, Any] = {
 # Settings that a report on files lacks, and options with another name in settings.
 OF_STORES_ALONE = ("batch_id", "judge_id", "design", "estimand", "workflow")
 
+# Options that are no setting unless they are given.
+UNSAID = (("context_window", None),)
+
 SETTING = {
     "since": "from", "until": "to", "n_resamples": "resamples", "batch_id": "batch",
     "judge_id": "judge",
@@ -471,7 +474,7 @@ class ReportOptions:
         own = {
             SETTING.get(one.name, one.name): getattr(self, one.name)
             for one in fields(self)
-            if one.name not in OF_STORES_ALONE
+            if one.name not in OF_STORES_ALONE and (one.name, getattr(self, one.name)) not in UNSAID
         }
         named = {k: dict(v) if isinstance(v, Mapping) else v for k, v in own.items()}
         return {**place, "taxonomy": None if taxonomy is None else str(taxonomy), **named}
@@ -530,7 +533,7 @@ def repetition(origin: Origin) -> str:
 def options_of(settings: Mapping[str, Any]) -> ReportOptions:
     """Return the options of a saved report, refusing settings that lack one."""
     of_store = "batch" in settings
-    known = {"context_window": None, **(OF_FILES_ALONE if of_store else {}), **settings}
+    known = {**dict(UNSAID), **(OF_FILES_ALONE if of_store else {}), **settings}
     asked = [one.name for one in fields(ReportOptions)]
     try:
         return ReportOptions(
