@@ -115,12 +115,12 @@ from calibration.statistics.contingency import ClassAgainstKey
 from calibration.statistics.estimate import Estimate
 from calibration.statistics.means import MeanAgainstZero
 from calibration.statistics.resampling import TaskEstimate
-from calibration.success_rate.by_length import SuccessByLength
 from calibration.success_rate.comparison import ClassChange, Comparison, Difference
 from calibration.success_rate.pass_at_k import PassAtK
 from calibration.success_rate.ranking import RankedRuns, RunPair
 from calibration.success_rate.rate import AgentSuccessRate
 from calibration.success_rate.trend import Expectation, LastingDrop, Week, WeeklySeries
+from calibration.success_rate.trials import SuccessByLength
 from reference_dataset.repeat_pass import RepeatAgreement, RepeatPass
 from reference_dataset.statistics import DatasetReport
 

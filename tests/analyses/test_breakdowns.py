@@ -303,6 +303,6 @@ def test_the_examples_of_the_documents_run(tmp_path: Path, monkeypatch: pytest.M
     assert len(examples) == 2
     printed = "".join(run(*example.split()).stdout for example in examples)
     assert "Goal Agent Success Rate 70.0 %" in printed
-    assert "Complete, by share of the context used" in printed
+    assert "Pass rate, by share of the context used" in printed
     gates = (DOCS / "gates.md").read_text("utf-8")
     assert "in a\n  row in 1 of 6" in gates

@@ -51,7 +51,6 @@ from calibration.statistics.means import (
     limits_of_bins,
     quantile_of_bins,
 )
-from calibration.success_rate.by_length import success_by_length
 from calibration.success_rate.comparison import compare_runs
 from calibration.success_rate.rate import (
     ASR,
@@ -63,6 +62,7 @@ from calibration.success_rate.rate import (
 )
 from calibration.success_rate.runs import RunCounts, labels_of
 from calibration.success_rate.trend import WeeklySeries, mix_shifts, weekly_series
+from calibration.success_rate.trials import success_by_length
 from calibration.tables.rows import as_csv
 from calibration.taxonomy import Taxonomy
 from calibration.text import calendar, counted

@@ -19,12 +19,12 @@ from calibration.files import read_text, unique_keys
 from calibration.judge_calibration.post_stratification import Estimand
 from calibration.judge_calibration.samples import Design
 from calibration.statistics.estimate import Estimate
-from calibration.success_rate.by_length import SuccessByLength
 from calibration.success_rate.comparison import ClassChange, Difference
 from calibration.success_rate.pass_at_k import PassAtK
 from calibration.success_rate.rate import ASR
 from calibration.success_rate.resampling import Interval
 from calibration.success_rate.trend import MixShift, WeeklySeries
+from calibration.success_rate.trials import SuccessByLength
 from calibration.taxonomy import Taxonomy, default_credits
 from calibration.text import first_day
 

@@ -600,8 +600,8 @@ def length_blocks(report: SuccessRateReport) -> Iterator[Block]:
         names = [text(of.low) if of.low == of.high else f"{text(of.low)} to {text(of.high)}"
                  for of in found.bins]  # fmt: skip
         yield table_of(
-            resting(f"Complete, by {title}", report.basis),
-            (head, "complete", *(["if steps compound"] if steps else []), "n"),
+            resting(f"Pass rate, by {title}", report.basis),
+            (head, "pass rate", *(["if steps compound"] if steps else []), "n"),
             (
                 (name, share(of.success), *([percent(of.compounded)] if steps else []), count(of.n))
                 for name, of in zip(names, found.bins, strict=True)
