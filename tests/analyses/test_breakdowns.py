@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from calibration.analyses.success_rate.evaluation import EvaluationFacts, evaluation_checks
-from calibration.analyses.success_rate.from_runs import report_on_files
+from calibration.analyses.success_rate.from_runs import reading_notes, report_on_files
 from calibration.analyses.success_rate.from_store import report_on_store, without_models
 from calibration.analyses.success_rate.report import ReportOptions, SuccessRateReport
 from calibration.errors import InputError
@@ -19,12 +19,16 @@ from calibration.reporting import to_json
 from calibration.reporting.document import markdown, text_lines
 from calibration.reporting.render_html import html
 from calibration.reporting.sections.success_rate import document
-from calibration.runs.sources import Frame
+from calibration.runs import ProductionCounts, production_counts
+from calibration.runs.results import GateQuery
+from calibration.runs.sources import Frame, open_frame
 from calibration.statistics.estimate import Estimate, not_estimable
 from calibration.statistics.intervals import chance_at_least, logit_interval
+from calibration.success_rate.trials import success_by_length
 from tests.analyses.conftest import NewWorld
 from tests.analyses.production_files import write
 from tests.analyses.worlds import ids
+from tests.classes import TAXONOMY
 from tests.cli_runs import data, run
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -61,35 +65,40 @@ def found() -> SuccessRateReport:
 # Loops
 
 
+def counted(rows: Sequence[dict[str, Any]], **options: Any) -> ProductionCounts:
+    with open_frame(pd.DataFrame(rows)) as source:
+        return production_counts(source, taxonomy=TAXONOMY, **options)
+
+
 def test_loops_have_one_name_and_one_rule_in_report_and_gate(tmp_path: Path) -> None:
     rows = [{k: v for k, v in row.items() if "loops" not in k} for row in runs(2, 3)]
-    (tmp_path / "gates.toml").write_text(GATES, "utf-8")
     said: dict[str, Sequence[Any]] = {
-        "loops": [4, 0, "yes", "no", "", 0],
-        "loop": ["true", "no", 3, 0, "", "f"],
-        "max_repeats": [3, 2, 7, 0, "", 1],
+        "loops": ["4", "0", "yes", "no", "", "0"],
+        "loop": ["true", "no", "3", "0", "", "f"],
+        "max_repeats": ["3", "2", "7", "0", "", "1"],
     }
     for column, values in said.items():
-        file = write(
-            tmp_path / f"{column}.csv",
-            [
-                row | {column: value, "loops_in_a_row": k == 0}
-                for k, (row, value) in enumerate(zip(rows, values, strict=True))
-            ],
-        )
-        signals = {s.key: s.over_all for s in report_on_files([file]).signals}
-        loops, in_a_row = signals["loops"], signals["loops_in_a_row"]
-        assert (loops.value, loops.n) == (2 / 5, 5), column
-        assert (in_a_row.value, in_a_row.n) == (1 / 6, 6), column
-        gate = data(run("gate", file, "--gates", tmp_path / "gates.toml", "--json"))["gates"][0]
-        assert (gate["value"], gate["n"]) == (2 / 5, 5), column
-        assert gate["why"].startswith("2 of 5 runs; "), column
-        assert gate["why"].endswith("; in a row in 1 of 6"), column
-    both = [row | {"loops": "no", "loop": "yes", "max_repeats": 9} for row in rows]
-    assert {s.key: s.over_all.value for s in report(both).signals}["loops"] == 0
-    bad = write(tmp_path / "bad.csv", [row | {"max_repeats": "many"} for row in rows])
-    failed = run("gate", bad, "--gates", tmp_path / "gates.toml", code=2)
-    assert "column 'max_repeats': 6 rows hold neither yes, no" in failed.stderr
+        own = [
+            row | {column: value, "loops_in_a_row": k == 0}
+            for k, (row, value) in enumerate(zip(rows, values, strict=True))
+        ]
+        found = counted(own, gates=GateQuery())
+        assert found.signals is not None
+        assert found.for_gates is not None
+        events, sums = found.for_gates.events, found.signals.table
+        for name, (n, of) in {"loops": (2, 5), "loops_in_a_row": (1, 6)}.items():
+            assert (sums[name].sum(), sums[f"of_{name}"].sum()) == (n, of), column
+            assert (events[name].count, events[name].n) == (n, of), column
+    file = write(tmp_path / "runs.csv", own)
+    (tmp_path / "gates.toml").write_text(GATES, "utf-8")
+    gate = data(run("gate", file, "--gates", tmp_path / "gates.toml", "--json"))["gates"][0]
+    assert gate["why"].startswith("2 of 5 runs; ")
+    assert gate["why"].endswith("; in a row in 1 of 6")
+    both = counted([row | {"loops": "no", "loop": "yes", "max_repeats": 9} for row in rows])
+    assert both.signals is not None
+    assert both.signals.table["loops"].sum() == 0
+    with pytest.raises(InputError, match="column 'max_repeats': 6 rows hold neither yes, no"):
+        counted([row | {"max_repeats": "many"} for row in rows], gates=GateQuery())
 
 
 def test_a_store_reads_loops_that_are_not_in_a_row_from_its_steps(new_world: NewWorld) -> None:
@@ -144,32 +153,29 @@ def test_rates_by_version_and_harness_and_trials_of_each(found: SuccessRateRepor
     assert {g.name: g.n for g in found.by_harness} == {"api": 100, "cli": 200}
     assert {value for _, value in versions.values()} == {0.8}
     assert [of.agent for of in found.passes] == ["m api@v1", "m api@v2", "m cli@v1", "m cli@v2"]
-    plain = [{k: v for k, v in row.items() if k != "harness"} for row in runs(8)]
-    assert [g.name for g in report(plain).by_version] == ["v1", "v2"]
-    assert report(plain).by_harness == ()
+    plain = report([{k: v for k, v in row.items() if k != "harness"} for row in runs(8)])
+    assert [g.name for g in plain.by_version] == ["v1", "v2"]
+    assert plain.by_harness == ()
+    assert [of.key for of in plain.by_length] == ["n_steps", "total_tokens"]  # no context window
 
 
-def test_versions_in_random_groups_of_tasks_and_many_of_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_versions_in_random_groups_of_tasks_and_many_of_them() -> None:
     rows = [row | {"agent_version": f"v{row['task_id']}"} for row in runs(140, 2)]
-    own = {g.name: g.asr.value for g in report(rows).by_version}
-    assert len(own) == 140  # more names than have codes
-    outcomes = ("complete", "abandoned")
-    rows = [row | {"outcome": outcomes[k % 2]} for k, row in enumerate(runs(40, 2))]
+    assert counted(rows).cells["agent_version"].nunique() == 140  # more names than have codes
+    rows = [row | {"outcome": ("complete", "abandoned")[k % 2]}
+            for k, row in enumerate(runs(40, 2))]  # fmt: skip
+    names = pd.Series([f"{row['harness']}@{row['agent_version']}" for row in rows])
     for most in (20_000, 10):
-        monkeypatch.setattr("calibration.runs.counts.count_tasks", limited(most))
-        by = {g.name: (g.n, g.asr.value) for g in report(rows).by_harness}
-        assert by == {"api": (80 * 14 // 40, 0.5), "cli": (80 * 26 // 40, 0.5)}, most
-
-
-def limited(most: int) -> Any:
-    from calibration.runs.cells import count_tasks
-
-    def counted(counting: Any, **options: Any) -> Any:
-        return count_tasks(counting, **options | {"most_tasks": most})
-
-    return counted
+        found = counted(rows, most_tasks=most)
+        assert found.tasks_grouped == (most == 10)
+        table = found.tasks_by.get("agent_version", found.tasks)
+        assert table is not None
+        n = table.groupby("agent_version", observed=True)[["n", "score"]].sum()
+        assert n["n"].to_dict() == names.value_counts().to_dict()
+        assert (n["score"] == n["n"] / 2).all()
+        if most == 10:
+            by_model = found.tasks_by["model"].groupby("model", observed=True)["n"].sum()
+            assert by_model.to_dict() == {"m": 80}
 
 
 # Goals
@@ -206,9 +212,6 @@ def test_the_chance_is_the_share_of_the_resamples_behind_the_interval() -> None:
         words.text for words in document(found).brief or () if hasattr(words, "text")
     )
     assert "< 0.1 %" in text
-    assert found.asr.interval is not None
-    upper = report(rows, targets={"asr": found.asr.interval[1]}, n_resamples=1000).goals[0]
-    assert upper.chance == pytest.approx(0.025, abs=0.012)  # ties with the limit
 
 
 def test_the_chance_of_an_interval_is_that_of_what_it_was_made_from() -> None:
@@ -242,20 +245,23 @@ def test_success_by_steps_tokens_and_context(found: SuccessRateReport) -> None:
     assert (tokens.step_rate, tokens.bins[0].compounded) == (None, None)
     assert [of.high for of in context.bins] == [2.0**k / 32 for k in range(5)]
     own = [row | {"context_window": 16_000} for row in runs(8)]
-    assert report(own).by_length[2].bins[4].high == 1.0
-    assert [of.key for of in report(runs(8)).by_length] == ["n_steps", "total_tokens"]
+    assert counted(own, lengths=True).lengths[2].table["high"].max() == 1.0
 
 
 def test_lengths_are_weighted_and_bad_ones_are_counted() -> None:
-    rows = [row | {"weight": 3.0 if k % 5 == 0 else 1.0, "stratum": f"s{k % 2}"}
-            for k, row in enumerate(runs(20))]  # fmt: skip
+    rows = [
+        row | {
+            "weight": 3.0 if k % 5 == 0 else 1.0, "stratum": f"s{k % 2}", "task_id": f"{k}",
+            "outcome": "complete" if k % 5 == 0 else "abandoned", "n_steps": 3,
+        }
+        for k, row in enumerate(runs(20))
+    ]  # fmt: skip
     rows[0]["n_steps"], rows[1]["n_steps"] = -1, None
-    rows = [row | {"outcome": "complete" if k % 5 == 0 else "abandoned", "task_id": f"{k}"}
-            for k, row in enumerate(rows)]  # fmt: skip
-    made = report([row | {"n_steps": row["n_steps"] and 3} for row in rows[5:]])
-    (only,) = made.by_length[0].bins
-    assert (only.n, only.success.value) == (95, 3 * 19 / (3 * 19 + 4 * 19))
-    assert any("1 runs have steps" in note for note in report(rows).notes)
+    found = counted(rows, lengths=True)
+    (only,) = success_by_length("n_steps", found.lengths[0].table).bins
+    assert (only.n, only.success.value) == (98, 3 * 19 / (3 * 19 + 79))
+    assert found.notes.bad_lengths == 1
+    assert any(note.startswith("1 runs have steps") for note in reading_notes(found.notes, 100))
 
 
 # Is this an evaluation?

@@ -129,7 +129,7 @@ def _grading(of: EvaluationFacts) -> Iterator[EvaluationCheck]:
         None if graders is None else len(graders) >= LEAST_GRADERS,
         "nothing says who gave the outcomes" if graders is None else " and ".join(graders),
         "Import the verdicts of a judge, or run one (asr judge), beside the labels.",
-        unknown="Label a random sample in a store (asr init), and compare the outcomes with it.",
+        unknown="Import the runs into a store and label a random sample (asr import, asr sample).",
     )
     found = of.agreement
     known = found is not None and found.value is not None and found.interval is not None

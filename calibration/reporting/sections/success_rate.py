@@ -822,7 +822,7 @@ def _evaluation(report: SuccessRateReport) -> Iterator[Block]:
             "",
             ("an evaluation has", "here", "figure", "what to do"),
             (
-                (check.title, check.status, Name(check.figure), check.action or "-")
+                (check.title, check.status, check.figure, check.action or "-")
                 for check in report.evaluation
             ),
         )
