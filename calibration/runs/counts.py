@@ -14,6 +14,7 @@ from calibration.runs.cells import (
     BELOW_MODEL,
     BELOW_STRATUM,
     GRID,
+    LENGTHS,
     MOST_EXACT,
     MOST_TASKS,
     SHOWN_BY,
@@ -89,7 +90,7 @@ FACTS = (
     "bad_lengths", "no_task",
 )  # fmt: skip
 
-
+# Of a bin of lengths.
 SUMMED = ("of", "hits", "total", "low", "high")
 
 # Facts that rest on columns which a source may lack.
@@ -498,8 +499,10 @@ def production_counts(
     credits = {SCORE: credit or CreditTable.from_taxonomy(taxonomy)}
     credits |= {f"{SCORE}_{name}": table for name, table in (further or {}).items()}
     workflows = ceilings if known_workflows_only else None
-    checked = check(source, used, taxonomy=taxonomy, workflows=workflows, zone=zone, further=extra,
-                    context_window=context_window)  # fmt: skip
+    checked = check(
+        source, used, taxonomy=taxonomy, workflows=workflows, zone=zone, further=extra,
+        context_window=context_window,
+    )  # fmt: skip
     rows = engine.keep(checked, "checked", numbered=True) if source.texts else checked
     rows = chosen(rows, model=gates.model if gates else None, since=since, until=until)
     codes = coding(rows, engine, used, taxonomy, None if workflows is None else tuple(workflows))
@@ -606,10 +609,7 @@ def _facts(
     good = found[found["reason"] == 0]
     if good.empty:
         return counts, dict.fromkeys(FACTS, 0) | {"first": None, "last": None}
-    row: dict[str, Any] = dict.fromkeys(
-        ("timed", "clocked", "tasked", "tiered", "levels", "bad_lengths"), 0
-    )
-    row |= {"first": None, "last": None}
+    row: dict[str, Any] = dict.fromkeys(OF_COLUMNS, 0) | {"first": None, "last": None}
     row |= dict(good.iloc[0])
     n = int(row["n"])
     facts: dict[str, Any] = {name: int(row[name]) for name in FACTS if name in row}
@@ -796,7 +796,7 @@ def laid_out(
         ),
         columns={
             **columns,
-            **dict.fromkeys(("tags", "tier", "difficulty", VERSION, HARNESS, *SIGNALS)),
+            **dict.fromkeys(("tags", "tier", "difficulty", VERSION, HARNESS, *LENGTHS, *SIGNALS)),
             "trace_id": RUN,
             "model": TAG,
         },
