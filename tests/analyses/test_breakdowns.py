@@ -89,11 +89,12 @@ def test_loops_have_one_name_and_one_rule_in_report_and_gate(tmp_path: Path) -> 
         for name, (n, of) in {"loops": (2, 5), "loops_in_a_row": (1, 6)}.items():
             assert (sums[name].sum(), sums[f"of_{name}"].sum()) == (n, of), column
             assert (events[name].count, events[name].n) == (n, of), column
-    file = write(tmp_path / "runs.csv", own)
+    told = [row | {"max_repeats": row["max_repeats"] or "0"} for row in own]
+    file = write(tmp_path / "runs.csv", told)
     (tmp_path / "gates.toml").write_text(GATES, "utf-8")
     gate = data(run("gate", file, "--gates", tmp_path / "gates.toml", "--json"))["gates"][0]
-    assert gate["why"].startswith("2 of 5 runs; ")
-    assert gate["why"].endswith("; in a row in 1 of 6")
+    documented = " ".join((DOCS / "gates.md").read_text("utf-8").split())
+    assert f"such as `{gate['why']}`" in documented
     both = counted([row | {"loops": "no", "loop": "yes", "max_repeats": 9} for row in rows])
     assert both.signals is not None
     assert both.signals.table["loops"].sum() == 0
@@ -310,5 +311,3 @@ def test_the_examples_of_the_documents_run(tmp_path: Path, monkeypatch: pytest.M
     printed = "".join(run(*example.split()).stdout for example in examples)
     assert "Goal Agent Success Rate 70.0 %" in printed
     assert "Pass rate, by share of the context used" in printed
-    gates = (DOCS / "gates.md").read_text("utf-8")
-    assert "in a\n  row in 1 of 6" in gates
