@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.records import EDGE, VERSION
+from calibration.records import EDGE, HARNESS, VERSION
 from calibration.runs.engines import Engine, Query, Relation, query, week_labels
 from calibration.runs.results import CreditTable, Spread
 from calibration.taxonomy import Taxonomy
@@ -141,7 +141,7 @@ def coding(
     for name in NAMED:
         if name == "workflow" and workflows is not None and len(workflows) <= MOST_NAMES:
             names[name] = tuple(sorted(workflows))
-        elif name in used:
+        elif name in used or (name == VERSION and HARNESS in used):
             own = engine.run(query("names", rows=rows, column=name, most=NAMES))
             found = sorted(map(str, own["name"]))
             names[name] = tuple(found) if len(found) <= MOST_NAMES else None

@@ -157,6 +157,8 @@ def test_rates_by_version_and_harness_and_trials_of_each(found: SuccessRateRepor
     plain = report([{k: v for k, v in row.items() if k != "harness"} for row in runs(8)])
     assert [g.name for g in plain.by_version] == ["v1", "v2"]
     assert plain.by_harness == ()
+    bare = counted([{k: v for k, v in row.items() if k != "agent_version"} for row in runs(8)])
+    assert set(bare.cells["agent_version"]) == {"api@", "cli@"}
     assert [of.key for of in plain.by_length] == ["n_steps", "total_tokens"]  # no context window
 
 

@@ -539,7 +539,10 @@ def workflow_groups(loaded: LoadedRuns) -> Iterator[RateGroup]:
 
 def named_groups(loaded: LoadedRuns, by: str, part: int) -> Iterator[RateGroup]:
     """Yield the rate of every model, version or harness; nothing where no run names one."""
-    if by in loaded.counts.cells and loaded.counts.cells[by].notna().any():
+    cells = loaded.counts.cells
+    names = cells[by].dropna().unique() if by in cells else ()
+    # A harness alone is no version.
+    if any(by != VERSION or not name.endswith(AT) for name in names):
         for made, _ in _groups(loaded, by, part):
             yield made
 
