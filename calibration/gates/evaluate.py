@@ -472,7 +472,8 @@ def _decide(gate: Setting, measured: Measurements, confidence_level: float) -> G
         case "latency_p95":
             found = _rate(gate, measured.rates.get(gate.name), at_least=False, unit=" s")
         case "loops" | "data_corruption":
-            found = _events(gate, measured.events, confidence_level)
+            events, in_a_row = (measured.events.get(f"{gate.name}{of}") for of in ("", IN_A_ROW))
+            found = _events(gate, events, confidence_level, in_a_row)
         case "order":
             found = _order(gate, measured.orders, confidence_level)
         case "human_review":
@@ -507,10 +508,11 @@ def _rate(
     return _result(gate, status, rule, estimate, why=why, threshold=threshold)
 
 
-def _events(gate: Setting, measured: Mapping[str, Events], confidence_level: float) -> GateResult:
+def _events(
+    gate: Setting, events: Events | None, confidence_level: float, in_a_row: Events | None = None
+) -> GateResult:
     threshold, most = gate.numbers["threshold"], gate.numbers["max_upper"]
     rule = f"<= {threshold:g} of runs" + (f", upper limit <= {most:g}" if most < 1 else "")
-    events, in_a_row = (measured.get(f"{gate.name}{more}") for more in ("", IN_A_ROW))
     if events is None or not events.n:
         return _result(gate, "skipped", rule, threshold=threshold)
     share, interval = events.count / events.n, events.interval(confidence_level)
