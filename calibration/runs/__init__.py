@@ -13,6 +13,7 @@ size of the counts does not grow with the number of traces.
 week         category ISO week ``YYYY-Www`` in UTC; missing where the trace has no time
 workflow     category
 model        category missing if not recorded
+agent_version category (``harness@version`` where there is a harness); no column if not recorded
 stratum      category missing if not recorded
 weight       float64  1 without a column of weights
 outcome      int8     class code: position of the class in the taxonomy

@@ -61,8 +61,9 @@ UNREADABLE = (
 )
 
 READ = (
-    "trace_id", "workflow", "cost_usd", "units", "started_at", "latency_s", "model", "status",
-    "tool_calls", "tool_errors", "loop", "escalated", "feedback",
+    "trace_id", "workflow", "cost_usd", "units", "started_at", "latency_s", "model",
+    "agent_version", "status", "tool_calls", "tool_errors", "loops", "loops_in_a_row",
+    "escalated", "feedback",
 )  # fmt: skip
 
 TRACES = StoredTable('"traces"')
@@ -695,8 +696,6 @@ def from_store(
         found[name] = frame[name].where(frame[name].isna(), frame[name].astype("str"))
     if frame["task_key"].duplicated().any():
         found["task_id"] = frame["task_key"]
-    # Columns of gates.
-    found["loops"] = frame["loop"]
     if verdicts is not None:
         known = verdicts[verdicts["outcome"].isin(verdict_names(taxonomy))]
         found["verdict"] = found["trace_id"].map(known.set_index("trace_id")["outcome"])
