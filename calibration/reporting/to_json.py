@@ -563,7 +563,7 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         (DRIFT, lambda of: of.drift or _why_not(of, DRIFT), JudgeDrift | Json | None),
     ),
     JudgeCalibration: (
-        "*provenance.named design estimand classes credit n_labels=calibration.n_labels "
+        "*provenance.named design estimand classes credit own_credit n_labels=calibration.n_labels "
         "n_production=calibration.n_production headline=calibration.headline "
         "estimates=calibration.estimates[].net estimates_gross=calibration.estimates[].gross "
         "class_shares=calibration.class_shares[][@classes] judge.kappa=calibration.judge.kappa "
@@ -627,8 +627,9 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "asr_range_missing_cost=asr_range rounding class_shares=classes[outcome].share change cost",
         ("weekly", lambda of: () if of.weekly is None else of.weekly.weeks, tuple[Week, ...]),
         "weekly_rule=weekly by_workflow=by_workflow[name] by_model=by_model[name] "
-        "by_tag=by_tag[name] tags_left_out passes sensitivity work_lists=work_lists[outcome] "
-        "signals=signals[key] verdict_mix latency set_aside judged warnings notes basis marks "
+        "by_tag=by_tag[name] tags_left_out passes sensitivity own_credit "
+        "work_lists=work_lists[outcome] signals=signals[key] verdict_mix latency set_aside "
+        "judged warnings notes basis marks "
         "details origin fingerprint=origin.fingerprint",
     ),
     WeeklySeries: (

@@ -13,8 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from calibration.runs.engines import Engine, Query, Relation, query, week_labels
-from calibration.runs.results import CreditTable, Spread
-from calibration.taxonomy import Taxonomy
+from calibration.runs.results import Spread
+from calibration.taxonomy import CreditTable, Taxonomy
 
 NAMED = ("workflow", "model", "stratum")
 
@@ -28,6 +28,7 @@ MOST_EXACT = 20_000
 PROBED = 200_000
 
 LABELLED = ("week", "workflow", "model", "stratum")
+SCORE, GROSS = "score", "gross"
 SUMS = ("n", "n_costed", "units", "cost", "cost_squared", "penalty")
 
 # Bins are 1/128 of a factor e wide, with their smallest and largest value: a bin of one or two
@@ -530,6 +531,16 @@ class Counting:
     no_task: int
     n_strata: int
 
+    @property
+    def own_credit(self) -> bool:
+        """Whether some workflow has its own credit: a group of tasks does not tell its gross."""
+        return bool(self.credits[SCORE].by_workflow)
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """Names of the sums that depend on credit."""
+        return (*self.credits, *([GROSS] if self.own_credit else []))
+
 
 def count_tasks(counting: Counting, *, most_tasks: int, named: bool = False) -> Tasks:
     """Return totals by task; a trace without a task is a task of its own.
@@ -599,7 +610,7 @@ def _by_group(counting: Counting, distinct: int, most_tasks: int) -> Tasks:
         tables[by] = _task_frame(found, counting, found["unit"].to_numpy(np.int64), None, by)
     by, smallest = min(tables.items(), key=lambda item: len(item[1]))
     columns = smallest.columns.drop(by)
-    keys = [name for name in columns if name not in {*SUMS, *counting.credits}]
+    keys = [name for name in columns if name not in {*SUMS, *counting.scores}]
     totals = smallest.groupby(keys, observed=True, dropna=False, as_index=False).sum(
         numeric_only=True
     )
@@ -616,6 +627,7 @@ def _totals(counting: Counting, *texts: str, **which: Any) -> pd.DataFrame:
         head_below=HEAD_BELOW,
         below_model=NAMES * CLASSES * 2,
         credits=[_credits(name, coding, table) for name, table in counting.credits.items()],
+        whole=[_credits(GROSS, coding, counting.credits[SCORE])] if counting.own_credit else [],
         **which,
         **coding.flags(*texts),
     )
@@ -636,7 +648,7 @@ def _task_frame(
     task = np.unique(task, return_inverse=True)[1].astype(np.int64)
     order = np.argsort(cells.rank(task), kind="stable")
     sums = {name: column[order] for name, column in cells.sums.items()}
-    sums |= {name: found[name].to_numpy(np.float64)[order] for name in counting.credits}
+    sums |= {name: found[name].to_numpy(np.float64)[order] for name in counting.scores}
     kept = LABELLED if by is None else tuple(name for name in LABELLED if name in (by, "stratum"))
     table = cells.take(order, sums).frame(kept)
     table.insert(0, "task", task[order] if names is None else names[number[order]])

@@ -14,6 +14,7 @@ from calibration.runs.cells import (
     GRID,
     MOST_EXACT,
     MOST_TASKS,
+    SCORE,
     Cells,
     Coding,
     Counting,
@@ -50,7 +51,6 @@ from calibration.runs.results import (
     P95,
     TIMED_OUT,
     VERDICT,
-    CreditTable,
     Example,
     GateQuery,
     GateTables,
@@ -65,7 +65,7 @@ from calibration.runs.results import SIGNAL_COLUMNS as SIGNALS
 from calibration.runs.sources import Source
 from calibration.statistics.intervals import Events
 from calibration.statistics.means import SquareSums
-from calibration.taxonomy import Taxonomy
+from calibration.taxonomy import CreditTable, Taxonomy
 
 # Up to this number, tasks keep their names, for pairing with a baseline, and are resampled singly.
 MOST_NAMED = 20_000
@@ -77,7 +77,6 @@ _CORRUPTED = r"""(^|[,;|\["'])\s*data_corruption\s*($|[,;|\]"'])"""
 EVENTS = ("loops", "data_corruption")
 TEXTS = ("tier", "category", "model")
 EXAMPLES = 5
-SCORE = "score"
 
 FACTS = (
     "n", "naive_times", "no_time", "no_cost", "no_units", "no_latency", "bad_latency", "no_task",
@@ -397,7 +396,7 @@ def production_counts(
         units, started_at, task_id, trial, weight, stratum, latency_s, model, status and those of
         `signals`. Default: the column of the same name. None leaves a column out.
     credit : CreditTable, optional
-        Replaces the credits of the taxonomy, where workflows have their own.
+        Replaces the credits of the taxonomy.
     further : Mapping of str to CreditTable, optional
         More tables of credits; NAME gives the column ``score_NAME``.
     known_workflows_only : bool, default True
@@ -431,7 +430,7 @@ def production_counts(
     extra = OF_GATES if gates is not None else ()
     used = mapped(columns, own, source.name, further=extra)
     ceilings = {w.name: w.ceiling_usd for w in taxonomy.workflows}
-    credits = {SCORE: credit or CreditTable.from_taxonomy(taxonomy)}
+    credits = {SCORE: credit or taxonomy.credit_table}
     credits |= {f"{SCORE}_{name}": table for name, table in (further or {}).items()}
     workflows = ceilings if known_workflows_only else None
     checked = check(source, used, taxonomy=taxonomy, workflows=workflows, zone=zone, further=extra)

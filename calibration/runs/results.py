@@ -1,7 +1,7 @@
 """Results of the counting: cells, percentiles, signals, rows set aside, tables for gates."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 import pandas as pd
@@ -115,38 +115,6 @@ class GateTables:
     cost: Mapping[str, tuple[int, int, SquareSums]]
     latency: Latencies | None
     outcomes: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreditTable:
-    """Credit of the classes in their order, and of workflows with credits of their own.
-
-    Raises ValueError if a table does not have one credit in [0, 1] for each class.
-
-    Examples
-    --------
-    >>> table = CreditTable(credit=(1, 0.4, 0, 0, 0), by_workflow={"research": (1, 0.3, 0, 0, 0)})
-    >>> table.of("research")[1], table.of("scheduling")[1]
-    (0.3, 0.4)
-    """
-
-    credit: tuple[float, ...]
-    by_workflow: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for table in (self.credit, *self.by_workflow.values()):
-            n = len(self.credit)
-            if len(table) != n or not all(0 <= c <= 1 for c in table):
-                raise ValueError(f"credit must be {n} numbers in [0, 1], got {table!r}")
-
-    def of(self, workflow: str) -> tuple[float, ...]:
-        """Return the credits of a workflow."""
-        return self.by_workflow.get(workflow, self.credit)
-
-    @classmethod
-    def from_taxonomy(cls, taxonomy: Taxonomy) -> "CreditTable":
-        """Return the credits of a taxonomy."""
-        return cls(credit=taxonomy.credits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

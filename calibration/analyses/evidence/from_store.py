@@ -280,6 +280,7 @@ def load_batch(
         taxonomy=taxonomy,
         classes=taxonomy.names,
         credit=np.array(taxonomy.credits),
+        own_credit=taxonomy.credit_table.by_workflow,
         sampling="drawn" if batch.is_sample else "chosen",
         traces=traces,
         verdict_names=(*taxonomy.names, NO_VERDICT),

@@ -103,7 +103,7 @@ def compare_files(
     _same_ceilings(one, other)
     restated = None
     runs = one.runs, _recoded(other.runs, one.taxonomy)
-    if not np.array_equal(runs[0].credit, runs[1].credit):
+    if runs[0].credit_table != runs[1].credit_table:
         default = default_credits(one.taxonomy)
         runs = restated_runs(runs[0], default), restated_runs(runs[1], default)
         restated = RESTATED.format(weights=credit_in_words(default))

@@ -44,7 +44,7 @@ from calibration.analyses.success_rate.report import (
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.records import Workflow
-from calibration.runs import CreditTable, ProductionCounts, production_counts
+from calibration.runs import ProductionCounts, production_counts
 from calibration.runs.columns import OF_GATES
 from calibration.runs.counts import Reading, columns_of, count_named, laid_out, list_runs
 from calibration.runs.results import Example, GateQuery, Notes, SetAsideRows
@@ -53,7 +53,7 @@ from calibration.statistics.estimate import IntArray
 from calibration.success_rate.pass_at_k import Trials, pass_over_tasks
 from calibration.success_rate.rate import rate_of_counts, rates_by
 from calibration.success_rate.runs import RunCounts, counts_of_frame
-from calibration.taxonomy import Taxonomy, default_taxonomy
+from calibration.taxonomy import CreditTable, Taxonomy, default_taxonomy
 from calibration.text import arms_left_out, counted
 
 DIGITS = 6
@@ -82,7 +82,7 @@ class ProductionRead:
     reading: Reading
     sources: tuple[SourceFile, ...]
     columns: tuple[str, ...]
-    tables: Mapping[str, tuple[float, ...]]
+    tables: Mapping[str, CreditTable]
     n_reference: int
 
     def by(self, name: str) -> RunCounts:
@@ -147,7 +147,7 @@ def read_production(
             source,
             taxonomy=known,
             columns=options.columns,
-            further={name: CreditTable(credit=credit) for name, credit in tables.items()},
+            further=tables,
             known_workflows_only=not options.any_workflow,
             timezone=options.timezone,
             since=since,

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
@@ -29,7 +29,7 @@ from calibration.analyses.judge.calibration import (
     JudgeCalibration,
     audited,
     calibrate_judge,
-    rate_at_credit,
+    rate_of_other,
 )
 from calibration.analyses.judge.groups import GroupRow, group_rows
 from calibration.analyses.success_rate.assembly import (
@@ -82,7 +82,14 @@ from calibration.statistics.means import HUMAN, human_only
 from calibration.store import Store
 from calibration.success_rate.pass_at_k import PassAtK, count_trials, pass_over_tasks
 from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts
-from calibration.success_rate.runs import RunCounts, absent_places, count_runs
+from calibration.success_rate.runs import (
+    RunCounts,
+    absent_places,
+    count_runs,
+    credit_rows,
+    gross_scores,
+    scores,
+)
 from calibration.taxonomy import Taxonomy
 from calibration.text import arms_left_out, calendar, counted, sentence, week_of
 
@@ -341,19 +348,20 @@ def human_rates(
         return while_open(found, n_open)
 
     taxonomy = loaded.taxonomy
-    credit, absent = np.array(taxonomy.credits), absent_places(taxonomy)
+    credit, absent = loaded.credit_of(loaded.labelled[rows]), absent_places(taxonomy)
     own = human * np.maximum(0.0, credit - penalties[:, None])
     shares = with_enough_labels(map(mean, human.T), human)
+    workflows = loaded.labelled["workflow"][rows].tolist()
     return {
         "asr": mean(own.sum(axis=1)),
-        "asr_gross": mean(human @ credit),
+        "asr_gross": mean(gross_scores(human, credit)),
         "asr_without_abandoned": mean(
             np.delete(own, absent, axis=1).sum(axis=1), 1.0 - human[:, absent].sum(axis=1)
         ),
         "pass_rate": shares[taxonomy.place(taxonomy.success)],
         "class_shares": shares,
         "at_other_credit": {
-            name: mean(sample.scores(np.array(table)))
+            name: mean(scores(human, penalties, credit=credit_rows(table, workflows)))
             for name, table in other_tables(taxonomy).items()
         },
     }
@@ -677,12 +685,12 @@ def tag_groups(rates: StoreRates, runs: LoadedRuns) -> tuple[tuple[RateGroup, ..
     return tuple(groups), len(tagged) - len(groups)
 
 
-def rate_at(rates: StoreRates, credit: Sequence[float]) -> Estimate:
-    """Return the corrected rate under another credit table."""
+def rate_of(rates: StoreRates, change: Callable[[CalibrationData], CalibrationData]) -> Estimate:
+    """Return the corrected rate after a change of the data, as of credit or ceilings."""
     if rates.options.workflow is None and rates.judge is not None:
-        return rate_at_credit(rates.loaded, rates.judge, credit)
-    other = replace(rates.whole, credit=np.asarray(credit, dtype=np.float64))
-    return rows_by(other, rates.options, "workflow")[rates.options.workflow].net.estimate
+        return rate_of_other(change(rates.loaded), rates.judge)
+    rows = rows_by(change(rates.whole), rates.options, "workflow")
+    return rows[rates.options.workflow].net.estimate
 
 
 def corrected_at(rates: StoreRates) -> Iterator[AtOtherWeights]:
@@ -692,7 +700,7 @@ def corrected_at(rates: StoreRates) -> Iterator[AtOtherWeights]:
             "corrected, ",
             rates.loaded.taxonomy,
             rates.corrected,
-            lambda _, credit: rate_at(rates, credit),
+            lambda _, table: rate_of(rates, lambda data: data.at_credit(table)),
         )
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -22,7 +23,7 @@ from calibration.success_rate.comparison import ClassChange, Difference
 from calibration.success_rate.pass_at_k import PassAtK
 from calibration.success_rate.resampling import Interval
 from calibration.success_rate.trend import MixShift, WeeklySeries
-from calibration.taxonomy import Taxonomy, default_credits
+from calibration.taxonomy import CreditTable, Taxonomy, default_credits
 from calibration.text import first_day
 
 PREVIOUS = "previous"
@@ -279,6 +280,8 @@ class SuccessRateReport:
         ASR with every missing cost at twice the ceiling, and with every one within it.
     marks : tuple of str
         Printed before everything else: simulated data, reference traces by force.
+    own_credit : mapping of str to mapping of str to float
+        Workflows whose runs earn other credit, with the classes in question.
     basis : str
         What identity, weeks, changes, groups and work lists rest on, if on less than the headline.
     """
@@ -321,6 +324,7 @@ class SuccessRateReport:
     basis: str = ""
     passes: tuple[Passes, ...] = ()
     estimand: Estimand = "process"
+    own_credit: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     details: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -688,25 +692,30 @@ def _moments(text: str, option: str, zone: ZoneInfo) -> tuple[datetime, datetime
     return first, after
 
 
-def other_tables(taxonomy: Taxonomy) -> dict[str, tuple[float, ...]]:
-    """Return the credit tables of the sensitivity analysis."""
-    partial = taxonomy.acceptable[1:]
+def other_tables(taxonomy: Taxonomy) -> dict[str, CreditTable]:
+    """Return the credit tables of the sensitivity analysis, each for all workflows."""
+    own, places = taxonomy.credit_table, [taxonomy.place(n) for n in taxonomy.acceptable[1:]]
     tables = {}
-    if partial:
+    if places:
         for name, worth in PARTIAL.items():
-            credits = taxonomy.credit | dict.fromkeys(partial, worth)
-            tables[name] = tuple(credits.values())
-    default = default_credits(taxonomy)
-    if default != taxonomy.credits:
+            tables[name] = own.mapped(partial(_with_credit, places, worth))
+    default = CreditTable(credit=default_credits(taxonomy))
+    if default != own:
         tables[DEFAULT_WEIGHTS] = default
     return tables
 
 
-def table_in_words(name: str, credit: Sequence[float]) -> str:
+def _with_credit(
+    places: Sequence[int], worth: float, table: tuple[float, ...]
+) -> tuple[float, ...]:
+    return tuple(worth if place in places else own for place, own in enumerate(table))
+
+
+def table_in_words(name: str, table: CreditTable) -> str:
     """Return the name of a credit table for a reader."""
     if name in PARTIAL:
         return f"partial credit {PARTIAL[name]:g}"
-    return f"default weights ({credit_in_words(credit)})"
+    return f"default weights ({credit_in_words(table.credit)})"
 
 
 def credit_in_words(credit: Sequence[float]) -> str:

@@ -50,7 +50,7 @@ from calibration.success_rate.trend import (
     Week,
     WeeklySeries,
 )
-from calibration.text import counted, shown
+from calibration.text import counted, own_credit, shown
 
 if TYPE_CHECKING:
     from calibration.analyses.demo import Demo
@@ -967,7 +967,10 @@ def _outcomes(report: SuccessRateReport) -> Iterator[Block]:
         marks,
         **scaled(marks, from_zero=True),
         bars=True,
-        notes=tuple(notes((c.title, c.share) for c in report.classes)),
+        notes=(
+            *notes((c.title, c.share) for c in report.classes),
+            *own_credit(report.own_credit),
+        ),
     )
     if report.change is None:
         yield small("No earlier runs to compare with.")
