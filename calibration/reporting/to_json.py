@@ -627,7 +627,7 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "asr_range_missing_cost=asr_range rounding class_shares=classes[outcome].share change cost",
         ("weekly", lambda of: () if of.weekly is None else of.weekly.weeks, tuple[Week, ...]),
         "weekly_rule=weekly by_workflow=by_workflow[name] by_model=by_model[name] "
-        "by_tag=by_tag[name] tags_left_out passes sensitivity own_credit "
+        "by_tag=by_tag[name] tags_left_out passes sensitivity at_ceilings own_credit "
         "work_lists=work_lists[outcome] signals=signals[key] verdict_mix latency set_aside "
         "judged warnings notes basis marks "
         "details origin fingerprint=origin.fingerprint",

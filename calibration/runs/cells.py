@@ -65,12 +65,13 @@ class Coding:
     """How texts and keys are coded as numbers.
 
     `names` holds the sorted names of each of `NAMED`, None where the text remains a column of its
-    own; `used` the columns of the source.
+    own; `used` the columns of the source; `factors` of the ceilings give further penalties.
     """
 
     taxonomy: Taxonomy
     names: Mapping[str, tuple[str, ...] | None]
     used: Mapping[str, str]
+    factors: tuple[float, ...] = ()
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -87,6 +88,7 @@ class Coding:
         return query(
             "narrow",
             priced=priced,
+            factors=factored(self.factors),
             week_0=WEEK_0,
             names=NAMES,
             most_classes=CLASSES,
@@ -122,6 +124,7 @@ def coding(
     used: Mapping[str, str],
     taxonomy: Taxonomy,
     workflows: tuple[str, ...] | None,
+    factors: tuple[float, ...] = (),
 ) -> Coding:
     """Return the coding of rows; only `workflows` count, any when None."""
     names: dict[str, tuple[str, ...] | None] = {}
@@ -134,7 +137,7 @@ def coding(
             names[name] = tuple(found) if len(found) <= MOST_NAMES else None
         else:
             names[name] = ()
-    return Coding(taxonomy=taxonomy, names=names, used=used)
+    return Coding(taxonomy=taxonomy, names=names, used=used, factors=factors)
 
 
 def occurring(labelled: Labelled) -> Labelled:
@@ -175,10 +178,23 @@ def ranked(*parts: Labelled | Codes) -> Codes:
 STEPS = 2 * GRID
 
 
-def price(rows: Relation, ceilings: Mapping[str, float | None]) -> Query:
-    """Add week, ceiling, penalty, and whether cost and ceiling are known."""
+def price(
+    rows: Relation, ceilings: Mapping[str, float | None], factors: Sequence[float] = ()
+) -> Query:
+    """Add week, ceiling, whether cost and ceiling are known, and the penalty at each ceiling."""
     limits = [{"limited": name, "limit": float(limit)} for name, limit in ceilings.items() if limit]
-    return query("priced", rows=rows, ceilings=limits)
+    return query("priced", rows=rows, ceilings=limits, factors=factored(factors))
+
+
+def factored(factors: Sequence[float]) -> list[dict[str, Any]]:
+    """Return the factors of the ceilings, each with the column of its penalties."""
+    return [{"factor": float(f), "at": f"penalty_{k}"} for k, f in enumerate(factors)]
+
+
+def at_ceiling(narrow: Relation, coding: Coding, factor: float) -> Query:
+    """Return the narrow table with the penalties at a multiple of each ceiling."""
+    at = f"penalty_{coding.factors.index(factor)}"
+    return query("at_ceiling", narrow=narrow, at=at, **coding.flags())
 
 
 def keep_exact(narrow: Relation, engine: Engine, coding: Coding, most_exact: int) -> bool:

@@ -18,6 +18,7 @@ from calibration.runs.cells import (
     Cells,
     Coding,
     Counting,
+    at_ceiling,
     binned,
     coding,
     count_cells,
@@ -51,6 +52,7 @@ from calibration.runs.results import (
     P95,
     TIMED_OUT,
     VERDICT,
+    AtCeiling,
     Example,
     GateQuery,
     GateTables,
@@ -59,6 +61,7 @@ from calibration.runs.results import (
     ProductionCounts,
     SetAsideRows,
     SignalSums,
+    UnitCosts,
     verdict_names,
 )
 from calibration.runs.results import SIGNAL_COLUMNS as SIGNALS
@@ -384,6 +387,8 @@ def production_counts(
     gates: GateQuery | None = None,
     watch: Collection[str] = (),
     listed: Mapping[str, int] | None = None,
+    ceiling_factors: Sequence[float] = (),
+    unit_costs: Sequence[str] = (),
 ) -> ProductionCounts:
     """Count the traces of a source.
 
@@ -415,6 +420,10 @@ def production_counts(
         Trace ids to look out for.
     listed : mapping of str to int, optional
         For each class, the number of first traces whose latest start is wanted, for `list_runs`.
+    ceiling_factors : sequence of float, optional
+        Also count the cells with every ceiling multiplied by each of these.
+    unit_costs : sequence of str, optional
+        Classes of the runs whose costs per unit are wanted.
 
     Raises
     ------
@@ -436,24 +445,23 @@ def production_counts(
     checked = check(source, used, taxonomy=taxonomy, workflows=workflows, zone=zone, further=extra)
     rows = engine.keep(checked, "checked", numbered=True) if source.texts else checked
     rows = chosen(rows, model=gates.model if gates else None, since=since, until=until)
-    codes = coding(rows, engine, used, taxonomy, None if workflows is None else tuple(workflows))
+    codes = coding(
+        rows, engine, used, taxonomy, None if workflows is None else tuple(workflows),
+        tuple(ceiling_factors),
+    )  # fmt: skip
     kept, facts, set_aside = _kept(rows, source, ceilings, codes, watch)
     narrow = kept.narrow
     exact = keep_exact(narrow, engine, codes, most_exact)
     cells = count_cells(narrow, engine, credits, codes, exact=exact)
     costs = binned(narrow, "cost", engine, codes)
     latencies = binned(narrow, "latency" if "latency_s" in used else None, engine, codes)
+    counting = Counting(
+        rows=kept.rows, narrow=narrow, engine=engine, coding=codes, credits=credits,
+        n=facts["n"], no_task=facts["no_task"], n_strata=np.unique(cells.stratum.codes).size,
+    )  # fmt: skip
     tasks = None
     if "task_id" in used:
-        tasks = count_tasks(
-            Counting(
-                rows=kept.rows, narrow=narrow, engine=engine, coding=codes, credits=credits,
-                n=facts["n"], no_task=facts["no_task"],
-                n_strata=np.unique(cells.stratum.codes).size,
-            ),
-            most_tasks=most_tasks,
-            named=named_tasks,
-        )  # fmt: skip
+        tasks = count_tasks(counting, most_tasks=most_tasks, named=named_tasks)
     return ProductionCounts(
         cells=cells.frame(),
         tasks=tasks.table if tasks else None,
@@ -485,7 +493,36 @@ def production_counts(
             if gates is not None and facts["n"]
             else None
         ),
+        at_ceilings={
+            factor: _at_ceiling(counting, factor, most_tasks if tasks else None)
+            for factor in ceiling_factors
+        },
+        unit_costs=_unit_costs(counting, unit_costs) if unit_costs else None,
     )
+
+
+def _at_ceiling(counting: Counting, factor: float, most_tasks: int | None) -> AtCeiling:
+    """Count cells, and tasks up to `most_tasks`, with every ceiling multiplied."""
+    narrow = at_ceiling(counting.narrow, counting.coding, factor)
+    credits = {SCORE: counting.credits[SCORE]}
+    moved = replace(counting, narrow=narrow, credits=credits)
+    tasks = None if most_tasks is None else count_tasks(moved, most_tasks=most_tasks)
+    cells = count_cells(narrow, counting.engine, credits, counting.coding, exact=False)
+    return AtCeiling(
+        cells=cells.frame(),
+        tasks=tasks.table if tasks else None,
+        tasks_by=tasks.by if tasks else {},
+    )
+
+
+def _unit_costs(counting: Counting, outcomes: Sequence[str]) -> UnitCosts:
+    """Count what a unit of the runs of some classes cost, by workflow."""
+    accepted = [{"accepted": name} for name in outcomes]
+    table = counting.engine.run(query("unit_costs", rows=counting.rows, outcomes=accepted))
+    if "task_id" not in counting.coding.used:
+        return UnitCosts(table=table, n_tasks=None)
+    tasks = counting.engine.run(query("unit_tasks", rows=counting.rows, outcomes=accepted))
+    return UnitCosts(table=table, n_tasks=dict(zip(tasks["workflow"], tasks["n"], strict=True)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -508,7 +545,7 @@ def _kept(
     engine = source.engine
 
     def in_numbers(checked: Relation) -> Relation:
-        return engine.keep(codes.code(price(checked, ceilings)), "narrow")
+        return engine.keep(codes.code(price(checked, ceilings, codes.factors)), "narrow")
 
     narrow = in_numbers(rows)
     counts, facts = _facts(narrow, engine, codes)

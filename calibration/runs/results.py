@@ -1,7 +1,7 @@
 """Results of the counting: cells, percentiles, signals, rows set aside, tables for gates."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import pandas as pd
@@ -176,13 +176,34 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AtCeiling:
+    """Cells and tasks of `ProductionCounts` at a multiple of each ceiling, penalties to 1/1024."""
+
+    cells: pd.DataFrame
+    tasks: pd.DataFrame | None
+    tasks_by: Mapping[str, pd.DataFrame]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UnitCosts:
+    """What a unit of the runs of some classes cost: workflow, amount in USD and number of runs.
+
+    `n_tasks` : tasks with such runs, by workflow; None where tasks are not known.
+    """
+
+    table: pd.DataFrame
+    n_tasks: Mapping[str, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProductionCounts:
     """Counts of production traces; the columns are described in `calibration.runs`.
 
     `rounding` bounds the error of a penalty in the cells: 0, or 1/1024. `watched` is true if a
     trace to look out for may be among the rows. `listed_until` is the latest start of the first
     traces of each class, for `list_runs`. `n_tasks` is None without a column of tasks. `first` and
-    `last` are in UTC. `n_read` includes the rows set aside.
+    `last` are in UTC. `n_read` includes the rows set aside. `at_ceilings` and `unit_costs` are
+    there if asked for.
     """
 
     cells: pd.DataFrame
@@ -204,6 +225,15 @@ class ProductionCounts:
     first: datetime | None
     last: datetime | None
     for_gates: GateTables | None = None
+    at_ceilings: Mapping[float, AtCeiling] = field(default_factory=dict)
+    unit_costs: UnitCosts | None = None
+
+    def at_ceiling(self, factor: float) -> "ProductionCounts":
+        """Return the counts with every ceiling multiplied; costs and signals stay as they are."""
+        found = self.at_ceilings[factor]
+        return replace(
+            self, cells=found.cells, tasks=found.tasks, tasks_by=found.tasks_by, exact=False
+        )
 
     @property
     def n_set_aside(self) -> int:

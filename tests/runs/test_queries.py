@@ -87,7 +87,10 @@ def asked() -> dict[str, set[str]]:
                 source, **options, gates=GateQuery(model="m", trace_ids=("r1",)), since=at,
                 timezone="Europe/Berlin", watch=["r1"], listed={"complete": 2},
             )  # fmt: skip
-            production_counts(source, **options, most_exact=0, most_tasks=2)
+            production_counts(
+                source, **options, most_exact=0, most_tasks=2, credit=FORK,
+                ceiling_factors=[0.5], unit_costs=["complete"],
+            )  # fmt: skip
             reading = Reading(taxonomy=taxonomy, since=at)
             list_runs(source, reading, outcomes=["complete"], first=2, until={"complete": at})
             count_named(source, reading, [("research", "r1")])

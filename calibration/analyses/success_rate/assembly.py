@@ -13,6 +13,7 @@ import pandas as pd
 from calibration.analyses.success_rate.report import (
     PREVIOUS,
     SHOWN_RUNS,
+    AtOtherCeilings,
     AtOtherWeights,
     Change,
     CostPanel,
@@ -395,6 +396,7 @@ def assemble(
         by_workflow=by_workflow.result(),
         by_model=by_model.result(),
         sensitivity=tuple(sensitivity(loaded)),
+        at_ceilings=(),
         signals=signals(loaded.operation),
         verdict_mix=verdict_mix(loaded.operation),
         latency=latency_of(loaded.operation.latency),
@@ -613,6 +615,17 @@ def at_weights(
     for name, other in other_tables(taxonomy).items():
         words = f"{kind}{table_in_words(name, other)}"
         yield AtOtherWeights(name=words, credit=other.credit, asr=at(name, other))
+
+
+def at_ceilings(
+    rates: Mapping[float, Mapping[str | None, Estimate]],
+) -> tuple[AtOtherCeilings, ...]:
+    """Return rates by factor of the ceilings and by workflow, None for all together."""
+    return tuple(
+        AtOtherCeilings(factor=factor, workflow=workflow, asr=asr)
+        for factor, found in sorted(rates.items())
+        for workflow, asr in found.items()
+    )
 
 
 def work_list(

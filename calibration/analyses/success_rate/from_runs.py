@@ -19,6 +19,7 @@ from calibration.analyses.success_rate.assembly import (
     LoadedRuns,
     Operation,
     assemble,
+    at_ceilings,
     rate_group,
     tasks_by_week,
     work_csv,
@@ -27,9 +28,11 @@ from calibration.analyses.success_rate.assembly import (
     write_work,
 )
 from calibration.analyses.success_rate.report import (
+    CEILING_FACTORS,
     PLACES,
     PREVIOUS,
     SHOWN_RUNS,
+    AtOtherCeilings,
     LeftOutRows,
     Origin,
     Passes,
@@ -49,15 +52,15 @@ from calibration.runs.columns import OF_GATES
 from calibration.runs.counts import Reading, columns_of, count_named, laid_out, list_runs
 from calibration.runs.results import Example, GateQuery, Notes, SetAsideRows
 from calibration.runs.sources import Place, kept_open, place_of
-from calibration.statistics.estimate import IntArray
+from calibration.statistics.estimate import Estimate, IntArray
 from calibration.success_rate.pass_at_k import Trials, pass_over_tasks
-from calibration.success_rate.rate import rate_of_counts, rates_by
+from calibration.success_rate.rate import rate_of_counts, rates_by, score_of, units_a_group
 from calibration.success_rate.runs import RunCounts, counts_of_frame
 from calibration.taxonomy import CreditTable, Taxonomy, default_taxonomy
 from calibration.text import arms_left_out, counted
 
 DIGITS = 6
-PASS_PART, UNKNOWN, VERSION = 7, "unknown", "agent_version"
+PASS_PART, CEILING_PART, UNKNOWN, VERSION = 7, 11, "unknown", "agent_version"
 MANY_TASKS = "Repeated trials are not shown for so many tasks: `asr trials` takes them."
 SEVERAL_VERSIONS = (
     "Repeated trials are not shown: runs may be of several agent versions, which are never pooled; "
@@ -123,10 +126,13 @@ def read_production(
     window: Window | None = None,
     named_tasks: bool = False,
     gates: GateQuery | None = None,
+    ceiling_factors: Sequence[float] = (),
+    unit_costs: Sequence[str] = (),
 ) -> ProductionRead:
     """Read production files, or another place; `window` overrides that of the options.
 
-    `named_tasks` makes tasks of two files comparable; `gates` adds the counts that gates need.
+    `named_tasks` makes tasks of two files comparable; `gates` adds the counts that gates need;
+    `ceiling_factors` and `unit_costs` are as in `production_counts`.
 
     Raises
     ------
@@ -156,6 +162,8 @@ def read_production(
             gates=gates,
             watch=[trace_id for _, trace_id in reference],
             listed=dict.fromkeys(known.follow_up, SHOWN_RUNS),
+            ceiling_factors=ceiling_factors,
+            unit_costs=unit_costs,
         )
         n_reference = count_named(source, reading, reference) if counts.watched else 0
         name = source.name
@@ -425,7 +433,9 @@ def report_on_files(
     taxonomy = taxonomy or default_taxonomy()
     options.check_targets(taxonomy)
     with kept_open(place_of(paths)) as place:
-        read = read_production(place, taxonomy=taxonomy, options=options)
+        read = read_production(
+            place, taxonomy=taxonomy, options=options, ceiling_factors=CEILING_FACTORS
+        )
         earlier = _earlier(place, taxonomy, options)
         by_tag, tags_left_out = tag_groups(place, read, options)
         lists = tuple(work_lists(place, read))
@@ -440,6 +450,7 @@ def report_on_files(
     )
     return replace(
         made,
+        at_ceilings=_at_ceilings(read, made, options),
         by_tag=by_tag,
         tags_left_out=tags_left_out,
         work_lists=lists,
@@ -488,6 +499,31 @@ def loaded_runs(
         n_tasks=read.counts.n_tasks,
         earlier=before,
     )
+
+
+def _at_ceilings(
+    read: ProductionRead, made: SuccessRateReport, options: ReportOptions
+) -> tuple[AtOtherCeilings, ...]:
+    """Return the rate at other ceilings; nothing where no ceiling binds a known cost."""
+    if read.counts.cells["cost_known"].sum() == 0:
+        return ()
+    rates: dict[float, dict[str | None, Estimate]] = {
+        1.0: {None: made.asr} | {group.name: group.asr for group in made.by_workflow if group.name}
+    }
+    for number, factor in enumerate(CEILING_FACTORS):
+        counts = read.counts.at_ceiling(factor)
+        whole, by_workflow = (
+            runs_of(counts, read.taxonomy, stratify=options.stratify, by=by)
+            for by in (None, "workflow")
+        )
+        labels = by_workflow.labels("workflow")
+        parts = {name: by_workflow.where(labels.of(name)) for name in labels.seen}
+        most = units_a_group(len(parts))
+        resampling = options.resampling(CEILING_PART + number)
+        rates[factor] = {None: score_of(whole, **resampling)} | {
+            name: score_of(part, most_units=most, **resampling) for name, part in parts.items()
+        }
+    return at_ceilings(rates)
 
 
 def _target(read: ProductionRead) -> str:

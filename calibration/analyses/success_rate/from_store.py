@@ -22,6 +22,7 @@ from calibration.analyses.evidence.from_store import (
     load_batch,
     named_batches,
     started,
+    trace_penalties,
     with_judge,
 )
 from calibration.analyses.judge.calibration import (
@@ -40,6 +41,7 @@ from calibration.analyses.success_rate.assembly import (
     LoadedRuns,
     Operation,
     assemble,
+    at_ceilings,
     at_weights,
     rate_group,
     tasks_by_week,
@@ -49,7 +51,9 @@ from calibration.analyses.success_rate.assembly import (
     work_list,
 )
 from calibration.analyses.success_rate.report import (
+    CEILING_FACTORS,
     PREVIOUS,
+    AtOtherCeilings,
     AtOtherWeights,
     JudgedRates,
     LeftOutRows,
@@ -514,6 +518,7 @@ def report_with_work(store: Store, options: ReportOptions | None = None) -> Stor
     report = replace(
         made,
         sensitivity=(*corrected_at(rates), *made.sensitivity),
+        at_ceilings=_at_ceilings(rates, made.asr, by_workflow),
         by_workflow=by_workflow,
         by_model=by_model,
         by_tag=by_tag,
@@ -702,6 +707,41 @@ def corrected_at(rates: StoreRates) -> Iterator[AtOtherWeights]:
             rates.corrected,
             lambda _, table: rate_of(rates, lambda data: data.at_credit(table)),
         )
+
+
+def _at_ceilings(
+    rates: StoreRates, asr: Estimate, by_workflow: Sequence[RateGroup]
+) -> tuple[AtOtherCeilings, ...]:
+    """Return the headline and the rates of workflows at other ceilings.
+
+    Nothing where no cost has a ceiling.
+    """
+    if not np.isfinite(known_costs(rates.loaded.traces)).any():
+        return ()
+    found = {1.0: {None: asr} | {group.name: group.asr for group in by_workflow if group.name}}
+    for factor in CEILING_FACTORS:
+        moved = replace(
+            rates, loaded=_scaled(rates.loaded, factor), whole=_scaled(rates.whole, factor)
+        )
+        whole = rate_of(moved, lambda data: data) if rates.calibrated else _human_rate(moved)
+        groups = corrected_groups(moved, by_workflow, "workflow")
+        found[factor] = {None: whole} | {group.name: group.asr for group in groups if group.name}
+    return at_ceilings(found)
+
+
+def _scaled(data: CalibrationData, factor: float) -> CalibrationData:
+    return replace(data, penalties=trace_penalties(data.traces, factor=factor))
+
+
+def _human_rate(rates: StoreRates) -> Estimate:
+    """Return the rate of the labelled traces alone."""
+    whole, options = rates.whole, rates.options
+    inside = Part(workflow=options.workflow).of_workflow(whole.labelled)
+    made = human_rates(
+        whole, options, whole.sample(options.design), inside, population=len(rates.loaded.traces)
+    )
+    found: Estimate = made["asr"]
+    return found
 
 
 def passes(rates: StoreRates) -> tuple[tuple[Passes, ...], int]:

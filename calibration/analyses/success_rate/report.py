@@ -38,6 +38,9 @@ MOST_HASHED = 16_000_000
 
 PARTIAL = {"partial_30": 0.3, "partial_40": 0.4, "partial_50": 0.5}
 
+# Multiples of each ceiling at which the rate is shown beside the reported one.
+CEILING_FACTORS = (0.5, 2.0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeShare:
@@ -108,6 +111,15 @@ class AtOtherWeights:
 
     name: str
     credit: tuple[float, ...]
+    asr: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtOtherCeilings:
+    """The rate with every ceiling multiplied by a factor; `workflow` is None for all together."""
+
+    factor: float
+    workflow: str | None
     asr: Estimate
 
 
@@ -308,6 +320,7 @@ class SuccessRateReport:
     by_workflow: tuple[RateGroup, ...]
     by_model: tuple[RateGroup, ...]
     sensitivity: tuple[AtOtherWeights, ...]
+    at_ceilings: tuple[AtOtherCeilings, ...]
     signals: tuple[Signal, ...]
     latency: Latency | None
     origin: Origin
