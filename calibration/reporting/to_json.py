@@ -97,6 +97,11 @@ from calibration.analyses.success_rate.report import (
     VerdictWeek,
     WorkList,
 )
+from calibration.analyses.success_rate.suggestions import (
+    CreditFit,
+    SuggestedCeiling,
+    SuggestedCeilings,
+)
 from calibration.gates.evaluate import GateResult
 from calibration.gates.gate_file import GateFile
 from calibration.judge_calibration.bias import NodeQuality, OrdinalAgreement
@@ -108,6 +113,7 @@ from calibration.statistics.estimate import Estimate
 from calibration.statistics.means import MeanAgainstZero
 from calibration.statistics.resampling import TaskEstimate
 from calibration.success_rate.comparison import ClassChange, Comparison, Difference
+from calibration.success_rate.fitted_credit import ClassUsefulness, RateAtCredit
 from calibration.success_rate.pass_at_k import PassAtK
 from calibration.success_rate.rate import AgentSuccessRate
 from calibration.success_rate.trend import Expectation, LastingDrop, Week, WeeklySeries
@@ -661,6 +667,21 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
     ),
     RateGroup: ("n asr asr_gross pass_rate cost ceiling_usd unit",),
     PassAtK: ("k pass_at_k pass_hat_k n_tasks n_too_few band",),
+    # What the numbers of a taxonomy could be
+    SuggestedCeilings: (
+        ("format", lambda of: "asr-ceilings/1", Literal["asr-ceilings/1"]),
+        "percentile basis accepted workflows=workflows[workflow] confidence_level notes "
+        "fingerprint",
+    ),
+    SuggestedCeiling: ("unit ceiling_usd n suggested share_above",),
+    CreditFit: (
+        ("format", lambda of: "asr-fitted-credit/1", Literal["asr-fitted-credit/1"]),
+        "file measure partial=found.partial credit=found.credit present n=found.n "
+        "n_tasks=found.n_tasks by_task classes=found.classes[outcome] rates=found.rates[name] "
+        "set_aside seed n_resamples confidence_level fingerprint",
+    ),
+    ClassUsefulness: ("n mean fitted",),
+    RateAtCredit: ("credit asr",),
     # Repeated trials
     TrialsAnalysis: (
         ("format", lambda of: "asr-trials/1", Literal["asr-trials/1"]),
