@@ -102,17 +102,19 @@ def monotone_means(counts: FloatArray, sums: FloatArray, above: BoolArray) -> Fl
     >>> monotone_means(np.ones((1, 3)), np.array([[0.5, 0.7, 0.1]]), order).round(9).tolist()
     [[0.6, 0.6, 0.1]]
     """
-    uppers, lowers = list(_closed(above.T)), list(_closed(above))
-    found = np.full(counts.shape, -np.inf)
-    for upper in uppers:
-        lowest = np.full(counts.shape, np.inf)
-        for lower in lowers:
-            both = upper & lower
-            n = counts[:, both].sum(axis=1)
-            mean = np.full(len(counts), np.inf)
-            np.divide(sums[:, both].sum(axis=1), n, out=mean, where=n > 0)
-            lowest[:, both] = np.minimum(lowest[:, both], mean[:, None])
-        found[:, upper] = np.maximum(found[:, upper], lowest[:, upper])
+    uppers, lowers = (np.array(list(_closed(order))) for order in (above.T, above))
+    both = (uppers[:, None] & lowers).reshape(-1, above.shape[0]).T.astype(np.float64)
+    shape = (len(counts), len(uppers), len(lowers))
+    n, total = (of @ both for of in (counts, sums))
+    # Sets without runs are never the smallest: every set of a class with runs has some.
+    mean = np.divide(total, n, out=np.full(n.shape, np.inf), where=n > 0).reshape(shape)
+    found = np.stack(
+        [
+            mean[:, upper][:, :, lower].min(axis=2).max(axis=1)
+            for upper, lower in zip(uppers.T, lowers.T, strict=True)
+        ],
+        axis=1,
+    )
     return np.where(counts > 0, found, np.nan)
 
 
@@ -202,6 +204,7 @@ def fit_credit(
 class _Fit:
     """Runs and sums of usefulness by task (row) and class, and their resamples by unit.
 
+    `of_draws` : monotone means of the resamples, which every number needs.
     `tops`, `parts`, `lows` : which classes are success, partly right, and worth nothing.
     """
 
@@ -211,6 +214,7 @@ class _Fit:
     tasks: FloatArray
     units: FloatArray
     totals: FloatArray
+    of_draws: FloatArray
     highest: float
     lowest: float
     tops: BoolArray
@@ -249,13 +253,15 @@ class _Fit:
         )
         above = class_order(taxonomy)
         rank = above.sum(axis=1)
+        units, totals = (drawn.sums(list(of.T)) for of in (counts, sums))
         return cls(
             taxonomy=taxonomy,
             above=above,
             drawn=drawn,
             tasks=counts,
-            units=drawn.sums(list(counts.T)),
-            totals=drawn.sums(list(sums.T)),
+            units=units,
+            totals=totals,
+            of_draws=monotone_means(drawn.weights @ units, drawn.weights @ totals, above),
             highest=float(usefulness.max()),
             lowest=float(usefulness.min()),
             tops=rank == rank.max(),
@@ -289,6 +295,8 @@ class _Fit:
 
     def fitted(self, weights: FloatArray) -> FloatArray:
         """Return the monotone means of the classes on rows of weights."""
+        if weights is self.drawn.weights:
+            return self.of_draws
         return monotone_means(weights @ self.units, weights @ self.totals, self.above)
 
     def credit(self, weights: FloatArray) -> FloatArray:

@@ -30,6 +30,7 @@ SCHEMA_OF = {
     "trials": "trials",
 }
 
+TAXONOMY = {"suggest": "ceilings", "fit-credit": "fitted_credit"}
 PLANS = {
     "labels": "plan",
     "stop": "stopping",
@@ -66,6 +67,8 @@ def printed() -> Iterator[tuple[str, str, Any]]:
                 yield file.stem, "routes", found
             elif command == "plan":
                 yield file.stem, PLANS[run.split()[1]], found
+            elif command == "taxonomy":
+                yield file.stem, TAXONOMY[run.split()[1]], found
             elif command in SCHEMA_OF:
                 yield file.stem, SCHEMA_OF[command], found
 
