@@ -51,7 +51,7 @@ class SuggestedCeiling:
     """One workflow: its ceiling, and what a unit of its acceptable runs costs.
 
     `suggested` is the percentile, in USD per unit; `share_above` the share of these runs that cost
-    more than the present ceiling, None without one.
+    more than the present ceiling, None without one or the other.
     """
 
     workflow: str
@@ -204,10 +204,7 @@ def _workflow(
     named, ceiling = {"workflow": workflow.name, "unit": workflow.unit}, workflow.ceiling_usd
     if rows is None or rows.empty:
         none = not_estimable(NO_COST, method="percentile", confidence_level=level)
-        return SuggestedCeiling(
-            **named, ceiling_usd=ceiling, n=0, suggested=none,
-            share_above=None if ceiling is None else none,
-        )  # fmt: skip
+        return SuggestedCeiling(**named, ceiling_usd=ceiling, n=0, suggested=none, share_above=None)
     amount, n = rows["amount"].to_numpy(np.float64), rows["n"].to_numpy(np.float64)
     bins: FloatArray = np.column_stack([n, amount, amount])
     whole = int(n.sum())

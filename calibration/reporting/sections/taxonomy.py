@@ -167,7 +167,7 @@ def _fit_sections(fit: CreditFit, unit: str) -> Iterator[Section]:
         ),
     )
     if fit.set_aside:
-        said = (Words(text=f"{n:,} rows: {why}.") for why, n in fit.set_aside.items())
+        said = (Words(text=f"{counted(n, 'row')}: {why}.") for why, n in fit.set_aside.items())
         yield Section(title="Set aside", blocks=tuple(said))
 
 
