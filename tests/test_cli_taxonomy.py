@@ -106,7 +106,7 @@ def test_ceilings_of_a_store_are_those_of_labels_that_all_reviewers_accept(
         ("class,usefulness,feedback\ncomplete,1,up\n", 2, "both are there"),
         ("kind,usefulness\ncomplete,1\n", 2, "needs a column class or outcome"),
         ("class,usefulness\nwon,1\n", 1, "no run can be used (1: the class is not one of"),
-        ("class,usefulness\ncomplete,101\n", 1, "1: usefulness is no number from 0 to 100"),
+        ("class,usefulness\ncomplete,101\n", 1, "1: usefulness is not a number from 0 to 100"),
         ("class,usefulness\ncomplete,90\npartial_plus,40\n", 1, "no run of partial_minus or"),
         ("class,feedback\ncomplete,maybe\n", 1, "feedback is neither up nor down, 1 nor 0"),
     ],

@@ -1,7 +1,7 @@
 """Partial credit fitted to how useful runs were: a monotone regression over the classes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -160,8 +160,10 @@ def fit_credit(
     -------
     FittedCredit
         Limits by `TaskResamples`, `n` being the tasks of the rarest of the three kinds of class:
-        the bootstrap from 20 on, t from 5, none below. ``not_estimable`` without runs of one of
-        the kinds, or where success was of no more use than what earns nothing.
+        the bootstrap from 20 on, t from 5, none below. They are those of the means without the
+        order, cut to [0, 1] and widened to hold the fit: the order lifts partly right runs where
+        classes are alike, and resamples would lift them twice. ``not_estimable`` without runs of
+        one of the kinds, or where success was of no more use than what earns nothing.
 
     Raises
     ------
@@ -183,28 +185,49 @@ def fit_credit(
     ... ).credit.value
     0.5
     """
-    fit = _Fit.of(outcomes, usefulness, tasks, taxonomy, rng, n_resamples, confidence_level)
-    credit = fit.estimate(fit.credit, *fit.kinds)
+    fit = _ByTask.of(outcomes, usefulness, tasks, taxonomy, rng, n_resamples, confidence_level)
+    known = fit.fitted_credit
+    credit = _holding(fit.estimate(fit.credit, *fit.kinds), known)
     rates = [
         RateAtCredit(name=f"{worth:g}", credit=worth, asr=fit.estimate(fit.rate_at(worth)))
         for worth in PARTIAL
     ]
-    fitted = fit.estimate(lambda weights: fit.rate(weights, fit.credit(weights)), *fit.kinds)
+    fitted = fit.estimate(
+        lambda weights: fit.rate(weights, np.clip(fit.credit(weights), 0, 1)), *fit.kinds
+    )
+    every = np.ones((1, fit.drawn.n_units))
     return FittedCredit(
         partial=tuple(taxonomy.acceptable[1:]),
         credit=credit,
         classes=tuple(fit.classes()),
-        rates=(RateAtCredit(name=FITTED, credit=credit.value, asr=fitted), *rates),
+        rates=(
+            RateAtCredit(
+                name=FITTED,
+                credit=credit.value,
+                asr=_holding(fitted, float(fit.rate(every, known)[0])),
+            ),
+            *rates,
+        ),
         n=outcomes.size,
         n_tasks=fit.tasks.shape[0],
     )
 
 
+def _holding(found: TaskEstimate, value: float) -> TaskEstimate:
+    """Return an estimate without the order of classes with the value of the monotone fit."""
+    if found.value is None or not np.isfinite(value):
+        return found
+    limits = found.interval
+    if limits is not None:
+        limits = min(limits[0], value), max(limits[1], value)
+    return replace(found, value=value, interval=limits)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Fit:
+class _ByTask:
     """Runs and sums of usefulness by task (row) and class, and their resamples by unit.
 
-    `of_draws` : monotone means of the resamples, which every number needs.
+    `fitted` : monotone mean of each class, NaN for one without runs.
     `tops`, `parts`, `lows` : which classes are success, partly right, and worth nothing.
     """
 
@@ -214,7 +237,7 @@ class _Fit:
     tasks: FloatArray
     units: FloatArray
     totals: FloatArray
-    of_draws: FloatArray
+    fitted: FloatArray
     highest: float
     lowest: float
     tops: BoolArray
@@ -231,7 +254,7 @@ class _Fit:
         rng: np.random.Generator,
         n_resamples: int,
         confidence_level: float,
-    ) -> "_Fit":
+    ) -> "_ByTask":
         n, n_classes = outcomes.size, len(taxonomy.names)
         if not n or usefulness.shape != (n,) or not np.isfinite(usefulness).all():
             raise ValueError(f"usefulness must be {n} finite numbers, one a run, and one or more")
@@ -261,7 +284,9 @@ class _Fit:
             tasks=counts,
             units=units,
             totals=totals,
-            of_draws=monotone_means(drawn.weights @ units, drawn.weights @ totals, above),
+            fitted=monotone_means(
+                counts.sum(axis=0, keepdims=True), sums.sum(axis=0, keepdims=True), above
+            )[0],
             highest=float(usefulness.max()),
             lowest=float(usefulness.min()),
             tops=rank == rank.max(),
@@ -293,21 +318,20 @@ class _Fit:
             fewest=min(entering, default=len(self.tasks)),
         )
 
-    def fitted(self, weights: FloatArray) -> FloatArray:
-        """Return the monotone means of the classes on rows of weights."""
-        if weights is self.drawn.weights:
-            return self.of_draws
-        return monotone_means(weights @ self.units, weights @ self.totals, self.above)
+    @property
+    def fitted_credit(self) -> float:
+        """The partial credit by the monotone means; NaN where it is not known."""
+        n = self.units.sum(axis=0)
+        return float(self._between(n[None], (n * np.nan_to_num(self.fitted))[None])[0])
 
     def credit(self, weights: FloatArray) -> FloatArray:
-        """Return the partial credit on rows of weights."""
-        means, counts = self.fitted(weights), weights @ self.units
+        """Return the partial credit on rows of weights, by means that need not be in order."""
+        return self._between(weights @ self.units, weights @ self.totals)
+
+    def _between(self, counts: FloatArray, sums: FloatArray) -> FloatArray:
+        """Return where partly right runs lie between those that earn nothing and success."""
         top, part, low = (
-            ratio(
-                np.where(counts > 0, means * counts, 0.0)[:, kind].sum(axis=1),
-                counts[:, kind].sum(axis=1),
-            )
-            for kind in self.kinds
+            ratio(sums[:, kind].sum(axis=1), counts[:, kind].sum(axis=1)) for kind in self.kinds
         )
         return ratio(part - low, top - low)
 
@@ -330,10 +354,11 @@ class _Fit:
                 outcome=name,
                 n=int(n[place]),
                 mean=float(total[place] / n[place]) if n[place] else None,
-                fitted=self.estimate(
-                    self._of_class(place), own, lowest=self.lowest, highest=self.highest
+                fitted=_holding(
+                    self.estimate(self._mean(place), own, lowest=self.lowest, highest=self.highest),
+                    float(self.fitted[place]),
                 ),
             )
 
-    def _of_class(self, place: int) -> Statistic:
-        return lambda weights: self.fitted(weights)[:, place]
+    def _mean(self, place: int) -> Statistic:
+        return lambda weights: ratio(*(weights @ of[:, place] for of in (self.totals, self.units)))

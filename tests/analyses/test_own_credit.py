@@ -87,7 +87,8 @@ def test_random_groups_of_tasks_know_the_credit_of_their_runs(tmp_path: Path) ->
     assert "workflow" not in counts.tasks
     runs = counts_of_frame(counts.tasks, taxonomy=taxonomy, grouped_tasks=counts.n_tasks)
     found = rate_of_counts(runs, rng=np.random.default_rng(1), n_resamples=100)
-    assert (found.asr_gross.value, found.asr.value) == (pytest.approx(0.3), pytest.approx(0.25))
+    assert known(found.asr_gross.value) == pytest.approx(0.3)
+    assert known(found.asr.value) == pytest.approx(0.25)
 
 
 def test_two_sides_with_other_credit_of_a_workflow_are_restated(tmp_path: Path) -> None:

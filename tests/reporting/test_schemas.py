@@ -67,7 +67,7 @@ def printed() -> Iterator[tuple[str, str, Any]]:
                 yield file.stem, "routes", found
             elif command == "plan":
                 yield file.stem, PLANS[run.split()[1]], found
-            elif command == "taxonomy":
+            elif command == "taxonomy" and run.split()[1] in TAXONOMY:
                 yield file.stem, TAXONOMY[run.split()[1]], found
             elif command in SCHEMA_OF:
                 yield file.stem, SCHEMA_OF[command], found

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from sklearn.isotonic import IsotonicRegression
+from sklearn.isotonic import IsotonicRegression  # type: ignore[import-untyped]
 
 from calibration.statistics.estimate import OK, BoolArray, FloatArray
 from calibration.success_rate.fitted_credit import (

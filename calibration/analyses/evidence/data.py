@@ -268,8 +268,14 @@ class CalibrationData:
             return tables, None
         return tables, np.asarray(table, dtype=np.int64).ravel()
 
-    def credit_of(self, traces: pd.DataFrame) -> NDArray[np.float64]:
+    def credit_of(
+        self, traces: pd.DataFrame, rows: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.float64]:
         """Return the credit of the classes, or of those of each trace where workflows differ."""
+        if not self.own_credit:
+            return self.credit
+        if rows is not None:
+            traces = traces[rows]
         return credit_rows(self.credit_table, traces["workflow"].tolist())
 
     @property

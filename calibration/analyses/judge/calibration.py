@@ -437,7 +437,7 @@ def _reviewers(
             _still_open(data), method=EFFECTS_METHOD, n=0, confidence_level=level
         )
         return dict.fromkeys(names, refused)
-    credit = data.credit_of(data.labelled[shared])
+    credit = data.credit_of(data.labelled, shared)
     worth = np.maximum(0.0, credit - data.penalties[data.at][shared, None])
     settled = data.human[shared].argmax(axis=1)
     effects = reviewer_effects(data.codes()[shared], settled, worth, confidence_level=level)
@@ -837,7 +837,7 @@ def credit_gaps(
 ) -> CreditGaps:
     """Return the credit gaps of some labelled traces."""
     of = rows & (sample.verdicts < len(data.classes))
-    worth = data.credit_of(data.labelled[of])
+    worth = data.credit_of(data.labelled, of)
     credit = class_credit(worth, sample.verdicts[of])
     weights = sample.weights
     return CreditGaps(

@@ -352,7 +352,7 @@ def human_rates(
         return while_open(found, n_open)
 
     taxonomy = loaded.taxonomy
-    credit, absent = loaded.credit_of(loaded.labelled[rows]), absent_places(taxonomy)
+    credit, absent = loaded.credit_of(loaded.labelled, rows), absent_places(taxonomy)
     own = human * np.maximum(0.0, credit - penalties[:, None])
     shares = with_enough_labels(map(mean, human.T), human)
     workflows = loaded.labelled["workflow"][rows].tolist()

@@ -39,7 +39,7 @@ USEFULNESS: Measure = "usefulness"
 FEEDBACK: Measure = "feedback"
 CLASS, TASK = ("class", "outcome"), "task"
 BAD: Mapping[Measure, str] = {
-    USEFULNESS: "usefulness is no number from 0 to 100",
+    USEFULNESS: "usefulness is not a number from 0 to 100",
     FEEDBACK: "feedback is neither up nor down, 1 nor 0",
 }
 LIKED = {"up": 1.0, "down": 0.0, "1": 1.0, "0": 0.0, "true": 1.0, "false": 0.0}
@@ -141,7 +141,7 @@ def ceilings_from_store(
         f"{' or '.join(data.taxonomy.acceptable)}",
         taxonomy=data.taxonomy,
         level=confidence_level,
-        tasks=frame.groupby("workflow")["task_key"].nunique().to_dict(),
+        tasks={str(w): int(n) for w, n in frame.groupby("workflow")["task_key"].nunique().items()},
         notes=notes,
     )
 

@@ -168,7 +168,7 @@ def _fit_sections(fit: CreditFit, unit: str) -> Iterator[Section]:
     )
     if fit.set_aside:
         said = (Words(text=f"{counted(n, 'row')}: {why}.") for why, n in fit.set_aside.items())
-        yield Section(title="Set aside", blocks=tuple(said))
+        yield Section(title="Skipped rows", blocks=tuple(said))
 
 
 def _wide(found: Estimate) -> str:
