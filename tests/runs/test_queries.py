@@ -136,7 +136,7 @@ def test_lines_that_vary() -> None:
     assert "$until" not in text
     assert 'FROM "t" AS "rows"' in text
     assert set(bound) == {"since", "model"}
-    priced = query("priced", rows=found, ceilings=[{"limited": "a", "limit": 2.0}])
+    priced = query("priced", rows=found, ceilings=[{"limited": "a", "limit": 2.0}], factors=[])
     text, bound = priced.composed("NOT MATERIALIZED ")
     assert text.startswith('WITH "chosen_1" AS NOT MATERIALIZED (')
     assert {"limited_0": "a", "limit_0": 2.0}.items() <= bound.items()
