@@ -9,7 +9,11 @@ import pandas as pd
 import pytest
 
 from calibration.analyses.evidence.from_files import load_tables
-from calibration.analyses.judge.calibration import CalibrationOptions, calibrate_judge
+from calibration.analyses.judge.calibration import (
+    CalibrationOptions,
+    analyse_judge,
+    calibrate_judge,
+)
 from calibration.analyses.success_rate.comparison import compare_files
 from calibration.analyses.success_rate.from_runs import report_on_files
 from calibration.analyses.success_rate.from_store import report_on_store
@@ -139,7 +143,8 @@ def test_a_report_on_a_store_pays_each_workflow_its_own_credit(new_world: NewWor
         )
     )
     assert world.store.taxonomy().own_credit == {"hotels": {PARTIAL: 0.2}}
-    world.label("ann", dict.fromkeys(world.drawn, PARTIAL))
+    world.label("ann", dict.fromkeys(world.drawn[1:], PARTIAL))
+    world.skip("ann", world.drawn[0])
     for judged in (False, True):
         if judged:
             world.judge(dict.fromkeys(ids(n), PARTIAL))
@@ -154,6 +159,11 @@ def test_a_report_on_a_store_pays_each_workflow_its_own_credit(new_world: NewWor
         assert found.own_credit == {"hotels": {PARTIAL: 0.2}}
     alone = report_on_store(world.store, replace(OPTIONS, workflow="hotels"))
     assert known(alone.asr.value) == pytest.approx(0.2)
+    judged = analyse_judge(world.store)
+    # The skipped run is worth 0 or 1 instead of .2 or .4.
+    skips = known(judged.if_skipped)
+    assert skips.lowest == pytest.approx(0.3, abs=0.011)
+    assert skips.highest == pytest.approx(0.3 + 0.7 / n, abs=0.003)
 
 
 def test_a_report_says_the_rate_at_other_ceilings(tmp_path: Path, new_world: NewWorld) -> None:

@@ -501,6 +501,7 @@ def _if_skipped(
     if data.weights is not None and data.skipped_weights is not None:
         weights = np.concatenate([data.weights, data.skipped_weights])
     anything = np.eye(len(data.classes))[np.zeros(data.skipped, dtype=np.int64)]
+    table = data.tables[1]
     return if_skipped(
         LabelledSample(
             human=np.vstack([data.human, anything]),
@@ -508,6 +509,7 @@ def _if_skipped(
             penalties=data.penalties[rows],
             weights=weights,
             clusters=data.tasks[rows],
+            table=None if table is None else table[rows],
         ),
         np.arange(rows.size) >= data.at.size,
         found.production,
