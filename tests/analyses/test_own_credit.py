@@ -102,6 +102,7 @@ def test_two_sides_with_other_credit_of_a_workflow_are_restated(tmp_path: Path) 
     assert known(both.found.before.asr.value) == pytest.approx(0.35)
     same = compare_files(path, path, options=OPTIONS, taxonomies=(forked(), forked()))
     assert same.restated is None
+    assert same.a.notes[0] == f"research has its own credit: {PARTIAL} 0.2."
     assert known(same.found.before.asr.value) == pytest.approx(0.25)
 
 

@@ -29,6 +29,7 @@ from calibration.runs.sources import Place, place_of
 from calibration.success_rate.comparison import MARGIN, Comparison, Rule, compare_runs
 from calibration.success_rate.runs import RunCounts
 from calibration.taxonomy import Taxonomy, default_credits, default_taxonomy
+from calibration.text import own_credit
 
 RESTATED = (
     "The two sides have other weights; both are restated under the default weights "
@@ -194,6 +195,8 @@ def _settings(a: Place, b: Place) -> dict[str, Any]:
 
 
 def _side(read: ProductionRead, place: Place) -> Side:
+    seen = read.counts.cells["workflow"].dropna().unique()
+    other = read.taxonomy.credit_table.differing(read.taxonomy.names, sorted(map(str, seen)))
     return Side(
         name=", ".join(place.names),
         n=read.counts.n_kept,
@@ -201,7 +204,10 @@ def _side(read: ProductionRead, place: Place) -> Side:
         taxonomy_version=read.taxonomy.version,
         taxonomy_fingerprint=read.taxonomy.fingerprint,
         set_aside=tuple(map(left_out, read.counts.set_aside)),
-        notes=reading_notes(read.counts.notes, read.counts.n_kept, read.counts.n_perturbed),
+        notes=(
+            *own_credit(other),
+            *reading_notes(read.counts.notes, read.counts.n_kept, read.counts.n_perturbed),
+        ),
     )
 
 
