@@ -160,9 +160,9 @@ def test_a_report_on_a_store_pays_each_workflow_its_own_credit(new_world: NewWor
         assert found.own_credit == {"hotels": {PARTIAL: 0.2}}
     alone = report_on_store(world.store, replace(OPTIONS, workflow="hotels"))
     assert known(alone.asr.value) == pytest.approx(0.2)
-    judged = analyse_judge(world.store)
+    of_judge = analyse_judge(world.store)
     # The skipped run is worth 0 or 1 instead of .2 or .4.
-    skips = known(judged.if_skipped)
+    skips = known(of_judge.if_skipped)
     assert skips.lowest == pytest.approx(0.3, abs=0.011)
     assert skips.highest == pytest.approx(0.3 + 0.7 / n, abs=0.003)
 
