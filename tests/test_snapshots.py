@@ -92,7 +92,10 @@ compare-markdown: compare runs.csv weighted.parquet --markdown --unpaired
 compare-stricter: compare after.jsonl gate-good.csv --separate-intervals --margin 2 --taxonomy-b \
 fork.toml --interval bca
 compare-one-side =2: compare runs.csv
+compare-several-json: compare runs.csv after.jsonl gate-good.csv --baseline after --json
 compare-nothing-left =1: compare runs.csv after.jsonl --from 2031-01-01
+# Failures by layer
+layers-own-json: layers @own --json
 # Repeated trials
 trials-text: trials trials.csv --tasks tasks.csv --model maker/model-x --full --baseline \
 trials-before.csv

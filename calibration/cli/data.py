@@ -17,6 +17,7 @@ from calibration.analyses.evidence.from_store import (
 from calibration.analyses.judge.calibration import calibrated_labels
 from calibration.cli.terminal import (
     EXISTING,
+    RUBRIC,
     USE_JUDGE,
     Group,
     open_to_read,
@@ -58,7 +59,9 @@ with_csv = click.option(
 @click.option(
     "--mapping", type=EXISTING, help="Read all of this for each workflow from a TOML file."
 )
-@click.option("--taxonomy", type=EXISTING, help="Give a new store this taxonomy (TOML).")
+@click.option(
+    "--taxonomy", type=RUBRIC, help="Give a new store this taxonomy: a TOML file, or two_class."
+)
 @click.option("--take-changed", is_flag=True, help="Replace stored runs whose content has changed.")
 @click.option("--yes", is_flag=True, help="Import without asking.")
 @with_json

@@ -31,8 +31,7 @@ SECTIONS = {
     "Results": {
         "status": "results", "report": "results", "compare": "results", "gate": "gate",
         "trials": "trials", "tasks": "tasks", "reliability": "reliability", "tools": "tools",
-        "grade": "tools",
-        "traces": "traces", "verify": "results",
+        "grade": "tools", "layers": "results", "traces": "traces", "verify": "results",
     },
     "Upkeep": {
         "backup": "upkeep", "restore": "upkeep", "upgrade": "upkeep", "doctor": "upkeep",

@@ -22,6 +22,7 @@ from calibration.cli.production_options import (
 )
 from calibration.cli.terminal import (
     EXISTING,
+    RUBRIC,
     FiniteRange,
     Group,
     Output,
@@ -61,14 +62,18 @@ def show(path: Path, as_data: bool) -> None:
 
 
 @taxonomy.command()
-@click.argument("file", type=EXISTING)
+@click.argument("file", type=RUBRIC)
 @with_store
 @with_json
 def use(file: Path, path: Path, as_data: bool) -> None:
     """Put a taxonomy of your own (TOML) in force; a store that is not there yet is made.
 
+    It has 2 to 9 classes and a tree of yes/no questions. Ready ones, by name: two_class (success or
+    failure) and three_class (good, partial, bad).
+
     \b
     asr taxonomy use my-taxonomy.toml
+    asr taxonomy use two_class
     """
     with open_to_write(path, create=True, taxonomy=load_taxonomy(file)) as store:
         in_force = store.taxonomy()
@@ -87,7 +92,7 @@ def use(file: Path, path: Path, as_data: bool) -> None:
     help="Set the ceiling so that this share of acceptable runs is within it.",
 )
 @click.option("--out", type=EXISTING, help="Write the ceilings to this file, for a taxonomy.")
-@click.option("--taxonomy", "fork", type=EXISTING, help="Use a taxonomy of your own for files.")
+@click.option("--taxonomy", "fork", type=RUBRIC, help="Use a taxonomy of your own for files.")
 @with_confidence
 @with_reading
 @with_places
@@ -138,7 +143,7 @@ def suggest(
 
 @taxonomy.command(name="fit-credit")
 @click.argument("file", type=EXISTING)
-@click.option("--taxonomy", "fork", type=EXISTING, help="Use a taxonomy of your own.")
+@click.option("--taxonomy", "fork", type=RUBRIC, help="Use a taxonomy of your own.")
 @click.option(
     "--resamples",
     type=click.IntRange(100, 100_000),

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
 from typing import Literal
 
-from calibration.gates.gate_file import ORDER, GateFile, Level, Setting
+from calibration.gates.gate_file import ORDER, Acceptance, GateFile, Level, Setting
 from calibration.statistics.estimate import Estimate
 from calibration.statistics.intervals import Events
 
@@ -45,6 +46,20 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedRisk:
+    """Who ships although a should gate did not pass, why, and until when.
+
+    `status` : ``accepted``; ``expired`` once the day is over, when it does not count;
+        ``not_needed`` where the gate passed
+    """
+
+    status: Literal["accepted", "expired", "not_needed"]
+    by: str
+    why: str
+    until: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
     """One gate.
 
@@ -53,6 +68,7 @@ class GateResult:
     `rule`, `why` : the condition in words; the reason for the status, and what would help
     `n`, `method` : units behind the value; estimator and interval
     `blocks` : a must gate that failed, or has no result and may not be skipped
+    `accepted` : the decision to ship in spite of it, None without one
     """
 
     name: str
@@ -67,6 +83,7 @@ class GateResult:
     why: str = ""
     blocks: bool = False
     parts: tuple[Condition, ...] = ()
+    accepted: AcceptedRisk | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -401,11 +418,12 @@ def of_trend(gate: Setting, measured: Measurements) -> GateResult:
     return _result(gate, status, rule, trend.path, why=trend.why or why, threshold=trend.limit)
 
 
-def evaluate(measured: Measurements, gates: GateFile) -> GateReport:
+def evaluate(measured: Measurements, gates: GateFile, *, today: date | None = None) -> GateReport:
     """Decide every gate.
 
     A must gate that is skipped or not estimable fails the run unless it has `allow_skipped`:
-    without a measurement nothing passes.
+    without a measurement nothing passes. A decision to accept a gate changes no status; it counts
+    up to and including its day, `today` being the present day in UTC by default.
 
     Examples
     --------
@@ -415,14 +433,33 @@ def evaluate(measured: Measurements, gates: GateFile) -> GateReport:
     ({'skipped'}, 1)
     """
     results = []
+    today = today or datetime.now(UTC).date()
+    decided = {one.gate: one for one in gates.accepted}
     for gate in gates.gates:
         found = _decide(gate, measured, gates.confidence_level)
         missing = found.status in ("skipped", "not_estimable")
         blocks = gate.level == "must" and (
             found.status == "fail" or (missing and not gate.allow_skipped)
         )
-        results.append(replace(found, blocks=blocks))
+        risk = _risk(decided.get(gate.name), found.status, today)
+        results.append(replace(found, blocks=blocks, accepted=risk))
     return GateReport(gates=tuple(results), confidence_level=gates.confidence_level)
+
+
+def _risk(one: Acceptance | None, status: Status, today: date) -> AcceptedRisk | None:
+    """Return what a decision means for a gate with this status."""
+    if one is None:
+        return None
+    return AcceptedRisk(
+        status="not_needed"
+        if status == "pass"
+        else "accepted"
+        if today <= one.until
+        else "expired",
+        by=one.by,
+        why=one.why,
+        until=one.until.isoformat(),
+    )
 
 
 def _decide(gate: Setting, measured: Measurements, confidence_level: float) -> GateResult:

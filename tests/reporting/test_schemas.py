@@ -19,6 +19,7 @@ SCHEMA_OF = {
     "compare": "comparison",
     "gate": "gates",
     "grade": "grades",
+    "layers": "layers",
     "tools": "tools",
     "tasks": "tasks",
     "audit": "audit",
@@ -69,6 +70,8 @@ def printed() -> Iterator[tuple[str, str, Any]]:
                 yield file.stem, PLANS[run.split()[1]], found
             elif command == "taxonomy" and run.split()[1] in TAXONOMY:
                 yield file.stem, TAXONOMY[run.split()[1]], found
+            elif found.get("format") == "asr-ranking/1":
+                yield file.stem, "ranking", found
             elif command in SCHEMA_OF:
                 yield file.stem, SCHEMA_OF[command], found
 

@@ -66,7 +66,13 @@ from calibration.gates.evaluate import (
     WorkflowCost,
     evaluate,
 )
-from calibration.gates.gate_file import GateFile, Setting, read_gate_file
+from calibration.gates.gate_file import (
+    Acceptance,
+    GateFile,
+    Setting,
+    read_gate_file,
+    with_accepted,
+)
 from calibration.judge_calibration.samples import Design, JudgeQuality, confusion, judge_quality
 from calibration.reliability.tools import OrderRule
 from calibration.runs.results import CORE, P95, PERTURBED, GateQuery, GateTables, Latencies
@@ -439,6 +445,7 @@ def gate_files(
     design: Design = "production",
     taxonomy: Taxonomy | None = None,
     model: str | None = None,
+    accepted: Sequence[Acceptance] = (),
 ) -> GateAnalysis:
     """Read production files as `asr report` does, and decide the gates of a file.
 
@@ -458,13 +465,15 @@ def gate_files(
     taxonomy : Taxonomy, optional
     model : str, optional
         Gate the runs of this model only.
+    accepted : sequence of Acceptance, optional
+        Decisions on should gates that may fail, over those of the gate file.
 
     Raises
     ------
     InputError
         If a file or option is invalid, too many rows are set aside, or no run is left.
     """
-    settings = read_gate_file(gates)
+    settings = with_accepted(read_gate_file(gates), accepted)
     options = options or ReportOptions()
     options = replace(
         options,
@@ -683,6 +692,7 @@ class _Gating:
                 "labels": frames_digest({"labels": pd.DataFrame(rows).astype(str)}),
                 "design": design,
                 "version": package_version(),
+                **_decisions(self.settings),
             }
         )
 
@@ -696,6 +706,7 @@ def gate_store(
     design: Design = "production",
     seed: int = 0,
     n_resamples: int = 1000,
+    accepted: Sequence[Acceptance] = (),
 ) -> GateAnalysis:
     """Gate the traces that a batch was drawn from, with the rate of the batch's report.
 
@@ -703,7 +714,7 @@ def gate_store(
     Raises InputError if the gate file is invalid, or has ceilings, which a store has itself;
     CalibrationError if the batch cannot be reported on.
     """
-    settings = read_gate_file(gates)
+    settings = with_accepted(read_gate_file(gates), accepted)
     if settings.ceilings:
         raise InputError(
             f"{gates}: [ceilings] are for files; the store has those of its workflows "
@@ -763,9 +774,15 @@ def gate_store(
                 "partial_plus_passes": settings.partial_plus_passes,
                 "events": {name: asdict(found) for name, found in tables.events.items()},
                 **({"orders": [asdict(of) for of in measured.orders]} if rules else {}),
+                **_decisions(settings),
             }
         ),
     )
+
+
+def _decisions(settings: GateFile) -> dict[str, list[str]]:
+    """Return the accepted gates for a fingerprint, which is as before without any."""
+    return {"accepted": [repr(one) for one in settings.accepted]} if settings.accepted else {}
 
 
 def _of_store(

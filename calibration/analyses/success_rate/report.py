@@ -709,7 +709,7 @@ def other_tables(taxonomy: Taxonomy) -> dict[str, CreditTable]:
     """Return the credit tables of the sensitivity analysis, each for all workflows."""
     own, places = taxonomy.credit_table, [taxonomy.place(n) for n in taxonomy.acceptable[1:]]
     tables = {}
-    if places:
+    if len(places) == 1:  # what several partial classes would be worth is not one number
         for name, worth in PARTIAL.items():
             tables[name] = own.mapped(partial(_with_credit, places, worth))
     default = CreditTable(credit=default_credits(taxonomy))

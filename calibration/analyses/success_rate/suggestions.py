@@ -287,6 +287,8 @@ def fit_credit_of(
         If no row can be used.
     """
     rules = taxonomy or default_taxonomy()
+    if len(rules.acceptable) < 2:
+        raise InputError("this taxonomy has no partly right class, whose credit could be fitted")
     read = _read_useful(source, rules)
     if not read.codes:
         why = "; ".join(f"{n:,}: {reason}" for reason, n in read.set_aside.items())
