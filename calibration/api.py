@@ -666,10 +666,12 @@ def _spread(
     data = load_tables(labels, verdicts, taxonomy=taxonomy or default_taxonomy())
     sample = data.sample("production")
     counts = np.bincount(data.verdicts, minlength=len(data.verdict_names))
-    values = np.array([*data.credit, *[np.nan] * (counts.size - len(data.credit))])
+    tables, table = data.tables
+    credit = tables[0] if table is None else tables[table].mean(axis=0)
+    values = np.array([*credit, *[np.nan] * (counts.size - credit.size)])
     penalties = np.zeros(len(sample.human)) if sample.penalties is None else sample.penalties
     spread = measured_spread(
-        scores(sample.human, penalties, credit=data.credit),
+        scores(sample.human, penalties, credit=data.credit_of(data.labelled)),
         sample.verdicts,
         counts,
         verdict_values=values,

@@ -8,12 +8,12 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from calibration.errors import InputError, TaxonomyError
 from calibration.files import read_toml
@@ -26,6 +26,10 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 # What stands where a class could: no label, no verdict, an answer.
 RESERVED = frozenset({"no_verdict", "skip", "skipped", "split", "none", "null", "total", *ANSWERS})
 MOST_PATTERNS = 100
+
+# Keys of a taxonomy file, and of a workflow in it.
+OF_FILE = ("version", "classes", "nodes", "workflows", "roles", "tags")
+OF_WORKFLOW = ("ceiling_usd", "unit", "credit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +110,69 @@ PUBLISHED_CLASSES = frozenset({*PUBLISHED.acceptable, *dict(PUBLISHED.follow_up)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CreditTable:
+    """Credit of the classes in their order, and of workflows with credits of their own.
+
+    Raises ValueError if a table does not have one credit in [0, 1] for each class.
+
+    Examples
+    --------
+    >>> table = CreditTable(credit=(1, 0.4, 0, 0, 0), by_workflow={"research": (1, 0.3, 0, 0, 0)})
+    >>> table.of("research")[1], table.of("scheduling")[1]
+    (0.3, 0.4)
+    """
+
+    credit: tuple[float, ...]
+    by_workflow: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for table in (self.credit, *self.by_workflow.values()):
+            n = len(self.credit)
+            if len(table) != n or not all(0 <= c <= 1 for c in table):
+                raise ValueError(f"credit must be {n} numbers in [0, 1], got {table!r}")
+
+    def of(self, workflow: str | None) -> tuple[float, ...]:
+        """Return the credits of a workflow."""
+        return self.credit if workflow is None else self.by_workflow.get(workflow, self.credit)
+
+    def differing(
+        self, names: Sequence[str], workflows: Iterable[object] = ()
+    ) -> dict[str, dict[str, float]]:
+        """Return the credit of each class in which one of the workflows differs from the others.
+
+        Examples
+        --------
+        >>> table = CreditTable(credit=(1, 0.4), by_workflow={"research": (1, 0.3)})
+        >>> table.differing(["complete", "partial_plus"], ["research", "scheduling"])
+        {'research': {'partial_plus': 0.3}}
+        """
+        return {
+            str(workflow): {
+                name: own
+                for name, own, general in zip(
+                    names, self.by_workflow[str(workflow)], self.credit, strict=True
+                )
+                if own != general
+            }
+            for workflow in workflows
+            if workflow in self.by_workflow
+        }
+
+    def mapped(self, change: Callable[[tuple[float, ...]], tuple[float, ...]]) -> "CreditTable":
+        """Return the table with a change in every workflow; those then alike have no own one."""
+        credit = change(self.credit)
+        own = {name: change(table) for name, table in self.by_workflow.items()}
+        return CreditTable(
+            credit=credit,
+            by_workflow={name: table for name, table in own.items() if table != credit},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Taxonomy:
     """Classes, decision tree, ceilings and catalogue of failure patterns; valid by construction.
+
+    `own_credit` has the classes for which a workflow has another credit than all others.
 
     Without `roles` the five published classes have their published ones. In any other rubric the
     class with the most credit is success, classes with credit are acceptable, and a run known only
@@ -128,6 +193,7 @@ class Taxonomy:
     classes: tuple[OutcomeClass, ...]
     nodes: tuple[Node, ...]
     workflows: tuple[Workflow, ...] = ()
+    own_credit: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     roles: Roles | None = None
     patterns: tuple[FailurePattern, ...] = ()
 
@@ -139,6 +205,7 @@ class Taxonomy:
         _check_workflows(self.workflows)
         _check_roles(self._roles, self.names)
         _check_patterns(self.patterns)
+        _check_own_credit(self.own_credit, self.names, [w.name for w in self.workflows])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -152,8 +219,27 @@ class Taxonomy:
 
     @property
     def credit(self) -> dict[str, float]:
-        """Credit of each class, in declared order."""
+        """Credit of each class, in declared order, in workflows without their own."""
         return {c.name: c.credit for c in self.classes}
+
+    @property
+    def credit_table(self) -> CreditTable:
+        """Credit of each class in every workflow, in the order of `names`."""
+        tables = {
+            workflow: tuple((self.credit | dict(own)).values())
+            for workflow, own in self.own_credit.items()
+        }
+        return CreditTable(credit=self.credits, by_workflow=tables).mapped(tuple)
+
+    def credit_in(self, workflow: str | None) -> dict[str, float]:
+        """Return the credit of each class in a workflow.
+
+        Examples
+        --------
+        >>> default_taxonomy().credit_in("research")["partial_plus"]
+        0.4
+        """
+        return dict(zip(self.names, self.credit_table.of(workflow), strict=True))
 
     def place(self, outcome: str) -> int:
         """Return the code of a class, its position in `names`."""
@@ -295,11 +381,13 @@ class Taxonomy:
 
         The catalogue of failure patterns does neither: a tag changes no class.
         """
-        data = asdict(self)
-        del data["patterns"]
-        if self.roles is None:  # as before a rubric could name them
-            del data["roles"]
-        text = json.dumps(data, sort_keys=True, ensure_ascii=False)
+        content = asdict(self)
+        del content["patterns"]
+        # As before a rubric could name roles, and workflows could have their own credit.
+        for name in ("roles", "own_credit"):
+            if not getattr(self, name):
+                del content[name]
+        text = json.dumps(content, sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
@@ -309,7 +397,9 @@ class Taxonomy:
             "classes": [asdict(c) for c in self.classes],
             "nodes": [asdict(n) for n in self.nodes],
             "workflows": {
-                w.name: {"ceiling_usd": w.ceiling_usd, "unit": w.unit} for w in self.workflows
+                w.name: {"ceiling_usd": w.ceiling_usd, "unit": w.unit}
+                | ({"credit": dict(self.own_credit[w.name])} if w.name in self.own_credit else {})
+                for w in self.workflows
             },
             **({} if self.roles is None else {"roles": _roles_data(self.roles)}),
             "tags": {
@@ -333,12 +423,16 @@ def _check_classes(classes: tuple[OutcomeClass, ...]) -> None:
             )
         if names.count(c.name) > 1:
             raise TaxonomyError(f"class {c.name!r} is declared twice")
-        if not _is_number(c.credit) or not 0 <= c.credit <= 1:
-            raise TaxonomyError(f"class {c.name!r}: credit must be in [0, 1], got {c.credit!r}")
+        _check_credit(f"class {c.name!r}: credit", c.credit)
     if len({c.credit for c in classes}) == 1:
         raise TaxonomyError(
             f"every class has the credit {classes[0].credit:g}: no rate tells runs apart"
         )
+
+
+def _check_credit(what: str, credit: object) -> None:
+    if not _is_number(credit) or not 0 <= credit <= 1:
+        raise TaxonomyError(f"{what} must be in [0, 1], got {credit!r:.80}")
 
 
 def _roles_of(classes: tuple[OutcomeClass, ...]) -> Roles:
@@ -453,8 +547,45 @@ def _check_patterns(patterns: tuple[FailurePattern, ...]) -> None:
                 raise TaxonomyError(f"tag {p.tag!r}: {key} must not be empty")
 
 
-def _is_number(value: object) -> bool:
+def _check_own_credit(
+    own_credit: Mapping[str, Mapping[str, float]], names: Sequence[str], workflows: Sequence[str]
+) -> None:
+    for workflow, credit in own_credit.items():
+        if workflow not in workflows:
+            raise TaxonomyError(f"workflow {workflow!r:.80} has its own credit and is not listed")
+        for name, value in credit.items():
+            if name not in names:
+                raise TaxonomyError(
+                    f"workflow {workflow!r:.80}: credit names the unknown class {name!r:.80}; the "
+                    f"classes are {', '.join(names)}"
+                )
+            _check_credit(f"workflow {workflow!r:.80}: credit of {name!r}", value)
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _table(value: object, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TaxonomyError(f"{what} must be a table, got {value!r:.80}")
+    return value
+
+
+def _tables(value: object, key: str) -> list[Mapping[str, Any]]:
+    if not isinstance(value, list):
+        raise TaxonomyError(f"{key} must be a list of tables ([[{key}]]), got {value!r:.80}")
+    return [_table(one, f"{key}, number {place}:") for place, one in enumerate(value, 1)]
+
+
+def _known(what: str, data: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Refuse keys that mean nothing, each a sentence that names the known ones."""
+    listed = tuple(names)
+    for key in data:
+        if key not in listed:
+            raise TaxonomyError(
+                f"{what} has an unknown key {key!r:.80}; it may have {', '.join(listed)}"
+            )
 
 
 def _checked(
@@ -463,14 +594,13 @@ def _checked(
     """Check the keys of a class, node or tag, so that an error names it."""
     name = data.get("name", data.get("id", data.get("tag")))
     known = {f.name: f for f in fields(kind)}
+    _known(f"{what} {name!r:.80}", data, known)
     for key, value in data.items():
-        if key not in known:
-            raise TaxonomyError(f"{what} {name!r} has an unknown key {key!r}")
         if key != "credit" and not isinstance(value, str):
-            raise TaxonomyError(f"{what} {name!r}: {key} must be a text, got {value!r}")
+            raise TaxonomyError(f"{what} {name!r:.80}: {key} must be a text, got {value!r:.80}")
     for key, item in known.items():
         if item.default is MISSING and key not in data:
-            raise TaxonomyError(f"{what} {name!r}: {key!r} is missing")
+            raise TaxonomyError(f"{what} {name!r:.80}: {key!r} is missing")
     return dict(data)
 
 
@@ -511,34 +641,53 @@ def _roles_from(data: Mapping[str, Any]) -> Roles:
     )
 
 
+def _workflow(name: str, value: object) -> tuple[Workflow, Mapping[str, float]]:
+    """Return a workflow and the credit of its own."""
+    what = f"workflow {name!r:.80}"
+    settings = _table(value, what)
+    _known(what, settings, OF_WORKFLOW)
+    own = _table(settings.get("credit", {}), f"{what}: credit")
+    limits = {key: given for key, given in settings.items() if key != "credit"}
+    return Workflow(name=name, **limits), own
+
+
 def taxonomy_from_dict(data: Mapping[str, Any], *, where: str = "taxonomy") -> Taxonomy:
     """Build a taxonomy from plain data (TOML or JSON); `where` names it in errors.
 
     Without `tags` it has the catalogue of failure patterns of the package.
     """
     try:
+        version, classes, nodes = data["version"], data["classes"], data["nodes"]
+        _known("the file", data, OF_FILE)
+        if not (isinstance(version, str) or _is_number(version)):
+            raise TaxonomyError(f"version must be a text, got {version!r:.80}")
+        made = [
+            _workflow(name, settings)
+            for name, settings in _table(data.get("workflows", {}), "workflows").items()
+        ]
         return Taxonomy(
-            version=str(data["version"]),
+            version=str(version),
             classes=tuple(
-                OutcomeClass(**_checked(OutcomeClass, "class", c)) for c in data["classes"]
+                OutcomeClass(**_checked(OutcomeClass, "class", c))
+                for c in _tables(classes, "classes")
             ),
-            nodes=tuple(Node(**_checked(Node, "node", n)) for n in data["nodes"]),
-            workflows=tuple(
-                Workflow(name=name, **settings)
-                for name, settings in data.get("workflows", {}).items()
-            ),
+            nodes=tuple(Node(**_checked(Node, "node", n)) for n in _tables(nodes, "nodes")),
+            workflows=tuple(workflow for workflow, _ in made),
+            own_credit={workflow.name: own for workflow, own in made if own},
             roles=_roles_from(data["roles"]) if "roles" in data else None,
             patterns=tuple(
-                FailurePattern(**_checked(FailurePattern, "tag", {**of, "tag": tag}))
-                for tag, of in (data["tags"] if "tags" in data else _published()["tags"]).items()
+                FailurePattern(
+                    **_checked(
+                        FailurePattern, "tag", {**_table(of, f"tag {tag!r:.80}"), "tag": tag}
+                    )
+                )
+                for tag, of in _table(data.get("tags", _published()["tags"]), "tags").items()
             ),
         )
     except TaxonomyError as error:
         raise TaxonomyError(f"{where}: {error}") from error
     except KeyError as error:
         raise TaxonomyError(f"{where}: {error.args[0]!r} is missing") from error
-    except (TypeError, AttributeError) as error:
-        raise TaxonomyError(f"{where}: {error}") from error
 
 
 def load_taxonomy(path: Path) -> Taxonomy:

@@ -5,6 +5,7 @@ characters and bounded length.
 """
 
 import re
+from collections.abc import Mapping
 from datetime import date, timedelta
 
 import pandas as pd
@@ -164,3 +165,18 @@ def calendar(first: str, last: str) -> tuple[str, ...]:
     monday, end = first_day(first), first_day(last)
     n_weeks = (end - monday).days // 7 + 1
     return tuple(week_of(monday + timedelta(weeks=n)) for n in range(n_weeks))
+
+
+def own_credit(by_workflow: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Return a sentence for each workflow with credit of its own.
+
+    Examples
+    --------
+    >>> own_credit({"research": {"partial_plus": 0.3}})
+    ['research has its own credit: partial_plus 0.3.']
+    """
+    return [
+        f"{shown(workflow, most=60)} has its own credit: "
+        f"{', '.join(f'{name} {value:g}' for name, value in credit.items())}."
+        for workflow, credit in by_workflow.items()
+    ]

@@ -111,6 +111,13 @@ tasks-file: tasks audit trials-tagged.csv --tasks tasks-known.jsonl --full
 tasks-file-json: tasks audit trials-tagged.csv --json --confidence .9
 tasks-store: tasks audit @own --full
 tasks-nobody =2: tasks audit @own --judge nobody
+# What the numbers of a taxonomy could be
+taxonomy-suggest: taxonomy suggest runs.csv --out ceilings.toml
+taxonomy-suggest-store-json: taxonomy suggest @demo --percentile .8 --json
+taxonomy-suggest-two-sources =2: taxonomy suggest runs.csv --batch b
+taxonomy-fit-credit: taxonomy fit-credit satisfaction.csv
+taxonomy-fit-credit-json: taxonomy fit-credit satisfaction.csv --json --seed 2
+taxonomy-fit-credit-no-column =2: taxonomy fit-credit run-ceilings.csv
 # A report made again
 verify-file:
     report weighted.parquet --resamples 100 --compare-to none --json > again.json

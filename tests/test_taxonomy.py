@@ -165,6 +165,29 @@ def test_a_fork_with_other_weights_and_ceilings_loads(tmp_path: Path) -> None:
         ("ceiling_usd = 2.00", "ceiling_usd = -2.00", "'research': ceiling_usd"),
         ("ceiling_usd = 2.00", "ceiling = 2.00", "ceiling"),
         ("[[nodes]]", "[[nodes", "is not TOML"),
+        *(
+            ("ceiling_usd = 2.00", f"ceiling_usd = 2.00\n{line}", f"workflow 'research'{message}")
+            for line, message in (
+                ("credit = 0.3", ": credit must be a table, got 0.3"),
+                ('credit = "all"', ": credit must be a table, got 'all'"),
+                ("credit = { won = 0.3 }", ": credit names the unknown class 'won'; the classes"),
+                (
+                    "credit = { partial_plus = 1.3 }",
+                    r": credit of 'partial_plus' must be in \[0, 1",
+                ),
+                (
+                    "credit = { partial_plus = nan }",
+                    r": credit of 'partial_plus' must be in \[0, 1",
+                ),
+                ("credit = { partial_plus = true }", r".*must be in \[0, 1\], got True"),
+                ("credit = { partial_plus = [1] }", r".*must be in \[0, 1\], got \[1\]"),
+                ("credits = { partial_plus = 0.3 }", " has an unknown key 'credits'; it may have"),
+                ('"a\\u001bb" = 1', " has an unknown key"),
+            )
+        ),
+        ('version = "1.0"', 'version = "1.0"\nname = "x"', "the file has an unknown key 'name'"),
+        ('version = "1.0"', "version = [1]", "version must be a text"),
+        ("[workflows.research]", "[[workflows.research]]", "workflow 'research' must be a table"),
         ("credit = 0.4", "credit = " + "9" * 5_000, "TOML .an integer of more than 64 bits.$"),
     ],
 )
@@ -201,6 +224,9 @@ def variants() -> list[Taxonomy]:
         with_class("complete", title="Done"),
         with_class("complete", meaning="Otherwise."),
         with_class("complete", flag="good"),
+        replace(base, own_credit={base.workflows[0].name: {"partial_plus": 0.3}}),
+        replace(base, own_credit={base.workflows[0].name: {"partial_plus": 0.2}}),
+        replace(base, own_credit={base.workflows[1].name: {"partial_plus": 0.3}}),
         changed("output", question="Is there output?"),
         changed("output", rule="None."),
         changed("output", evidence_on="no"),

@@ -26,6 +26,7 @@ from calibration.cli.terminal import (
     print_lines,
     print_next,
     progress,
+    taxonomy_in_force,
     with_batch,
     with_json,
     with_store,
@@ -37,7 +38,7 @@ from calibration.reporting.csv_exports import FORMATS, write_labels
 from calibration.reporting.document import SIMULATED, percent_number
 from calibration.store import Store, make_way
 from calibration.tables.rows import Row, as_csv
-from calibration.taxonomy import Taxonomy, default_taxonomy, load_taxonomy
+from calibration.taxonomy import Taxonomy, load_taxonomy
 from calibration.trace_formats import ImportSettings, load_settings
 
 with_csv = click.option(
@@ -86,7 +87,7 @@ def import_(
     make_way(path)
     settings = _settings(mapping, workflow, ceiling, unit, timezone)
     rules = None if taxonomy is None else load_taxonomy(taxonomy)
-    settings = replace(settings, taxonomy=_in_force(path, rules))
+    settings = replace(settings, taxonomy=taxonomy_in_force(path, rules))
     with progress(None if any(p.is_dir() for p in paths) else len(paths)) as told:
         read = imports.read_files(paths, settings, told=told)
     if not as_data:
@@ -103,14 +104,6 @@ def import_(
         print_next("status")
     if not read.parsed:
         raise CalibrationError("no trace could be read from these files")
-
-
-def _in_force(path: Path, rules: Taxonomy | None) -> Taxonomy:
-    """Return the taxonomy to whose classes the grades of the files map."""
-    if rules is not None or not path.exists():
-        return rules or default_taxonomy()
-    with open_to_read(path) as store:
-        return store.taxonomy()
 
 
 def _open_for_import(path: Path, rules: Taxonomy | None) -> Store:
@@ -346,49 +339,6 @@ def import_labels(file: Path, path: Path, batch_id: str | None, as_data: bool) -
     print_next(f"agreement --batch {shlex.quote(batch.batch_id)}")
 
 
-@click.group(cls=Group)
-def taxonomy() -> None:
-    """Show the classes, credits and questions in force, or use your own."""
-
-
-@taxonomy.command()
-@with_store
-@with_json
-def show(path: Path, as_data: bool) -> None:
-    """Show the taxonomy in force: that of the store, or the published one.
-
-    \b
-    asr taxonomy show
-    """
-    _print_taxonomy(_in_force(path, None), as_data)
-
-
-@taxonomy.command()
-@click.argument("file", type=RUBRIC)
-@with_store
-@with_json
-def use(file: Path, path: Path, as_data: bool) -> None:
-    """Put a taxonomy of your own (TOML) in force; a store that is not there yet is made.
-
-    It has 2 to 9 classes and a tree of yes/no questions. Ready ones, by name: two_class (success or
-    failure) and three_class (good, partial, bad).
-
-    \b
-    asr taxonomy use my-taxonomy.toml
-    asr taxonomy use two_class
-    """
-    with open_to_write(path, create=True, taxonomy=load_taxonomy(file)) as store:
-        in_force = store.taxonomy()
-    _print_taxonomy(in_force, as_data)
-
-
-def _print_taxonomy(shown: Taxonomy, as_data: bool) -> None:
-    if as_data:
-        print_json(shown.to_dict() | {"fingerprint": shown.fingerprint})
-    else:
-        print_lines(_taxonomy_lines(shown))
-
-
 def import_lines(report: imports.ImportReport) -> Iterator[str]:
     """Yield the results of an import."""
     yield (
@@ -404,14 +354,3 @@ def import_lines(report: imports.ImportReport) -> Iterator[str]:
     for row in report.set_aside:
         place = row.file if row.line is None else f"{row.file}, line {row.line}"
         yield f"  skipped: {place}: {row.reason}"
-
-
-def _taxonomy_lines(shown: Taxonomy) -> Iterator[str]:
-    """Yield classes, questions and the catalogue of tags of a taxonomy."""
-    yield f"taxonomy {shown.version} ({shown.fingerprint[:12]})"
-    for item in shown.classes:
-        yield f"  {item.name:<14} credit {item.credit:g}  {item.meaning}"
-    for node in shown.nodes:
-        yield f"  {node.id}: {node.question}  yes -> {node.yes}, no -> {node.no}"
-    for pattern in shown.patterns:
-        yield f"  tag {pattern.tag}: {pattern.definition}  Test: {pattern.test}"

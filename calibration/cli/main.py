@@ -17,7 +17,7 @@ NOT_ALLOWED, BAD_INPUT = 1, 2
 # The module of each command, loaded only for that command; by the sections of the help.
 SECTIONS = {
     "Set up": {
-        "demo": "server", "import": "data", "people": "people", "taxonomy": "data",
+        "demo": "server", "import": "data", "people": "people", "taxonomy": "taxonomy",
         "serve": "server",
     },
     "Label": {

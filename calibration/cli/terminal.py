@@ -18,7 +18,7 @@ from click.core import ParameterSource
 
 from calibration.errors import InputError, StoreLockedError
 from calibration.store import RemoteStore, Store
-from calibration.taxonomy import Taxonomy
+from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.text import visible
 
 if TYPE_CHECKING:
@@ -342,6 +342,14 @@ def open_to_write(path: Path, *, create: bool = False, taxonomy: Taxonomy | None
         if taxonomy is not None:
             remote.set_taxonomy(taxonomy)
         return remote
+
+
+def taxonomy_in_force(path: Path, rules: Taxonomy | None = None) -> Taxonomy:
+    """Return the given taxonomy, else that of the store, else the published one."""
+    if rules is not None or not path.exists():
+        return rules or default_taxonomy()
+    with open_to_read(path) as store:
+        return store.taxonomy()
 
 
 def origin() -> str:

@@ -367,10 +367,10 @@ def _scores(
 ) -> FloatArray:
     """Return the mean score in each draw."""
     credit = production.credit[known]
-    if not production.has_costs:
+    if not production.varies:
         gross: FloatArray = draws.prevalence @ credit
         return gross
-    per_verdict = right_inverse(draws.rates) @ (credit[:, None] == production.levels)
+    per_verdict = right_inverse(draws.rates) @ production.of_level[known]
     sums = draw_sums(production, draws.mix, verdicts=order, rng=rng)
     net: FloatArray = np.einsum("dsk,dks->d", sums, per_verdict).clip(0.0, 1.0)
     return net

@@ -406,7 +406,7 @@ def _arm(case: Case, rng: np.random.Generator) -> Arm:
     labelled, production, settings = case.labelled, case.production, case.settings
     wanted, level = settings.wanted, settings.confidence_level
     for_posterior, for_bootstrap = rng.spawn(2)
-    scores, verdicts = labelled.scores(production.credit, net=case.net), labelled.verdicts
+    scores, verdicts = labelled.scores(production.tables, net=case.net), labelled.verdicts
     stratified = post_stratified(
         labelled,
         case.population,
@@ -498,7 +498,12 @@ def _power_tuned(
     inside = case.settings.design == "production"
     found = ppi_plus_plus(
         scores,
-        score_proxies(verdicts, case.labelled.penalties if case.net else None, case.production),
+        score_proxies(
+            verdicts,
+            case.labelled.penalties if case.net else None,
+            case.production,
+            case.labelled.table,
+        ),
         score_sums(case.production),
         labels_in_production=inside,
         **case.sampled,
@@ -818,6 +823,7 @@ def calibrate(
     production_verdicts: IntArray,
     production_penalties: FloatArray | None,
     production_tasks: NDArray[np.generic] | None = None,
+    production_table: IntArray | None = None,
     credit: ArrayLike,
     design: Design,
     n_verdicts: int | None = None,
@@ -838,8 +844,10 @@ def calibrate(
         Cost penalties in [0, 1]; None scores without cost.
     production_tasks : array, shape (n_production,), optional
         Task of each trace where tasks repeat, named as in `labelled.clusters`.
-    credit : array-like of float, shape (n_classes,)
-        Credit of each class in [0, 1].
+    production_table : int array, shape (n_production,), optional
+        Table of credit of each trace, where `credit` has several; `labelled.table` likewise.
+    credit : array-like of float, shape (n_classes,) or (n_tables, n_classes)
+        Credit of each class in [0, 1], in several tables where workflows have their own.
     design : {"production", "reference"}
         Source of the labelled traces.
     n_verdicts : int, optional
@@ -870,13 +878,18 @@ def calibrate(
     produced = validated_codes(production_verdicts, n_codes=n_verdicts, name="production_verdicts")
     if n_verdicts is None:
         largest = max(int(codes.max(initial=-1)), int(produced.max(initial=-1)))
-        n_verdicts = max(credits.size, largest + 1)
+        n_verdicts = max(credits.shape[1], largest + 1)
     if (production_penalties is None) != (labelled.penalties is None) and design == "production":
         raise ValueError("penalties must be given for both labelled and production traces, or none")
     settings = Settings(design=design, **choices)
     net, gross = (
         production_sums(
-            produced, penalties, credit=credits, n_verdicts=n_verdicts, tasks=production_tasks
+            produced,
+            penalties,
+            credit=credits,
+            n_verdicts=n_verdicts,
+            tasks=production_tasks,
+            table=production_table,
         )
         for penalties in (production_penalties, None)
     )
@@ -1041,7 +1054,7 @@ def _gap(
     weights = np.array(inverted.level_weights).T
     if tasks is not None and tasks.runs is not None and residual is not None:
         runs = production.runs
-        kept = np.maximum(0.0, production.levels[:, None] - runs.penalties)
+        kept = production.kept(runs.penalties, runs.table)
         worth = (weights[:, runs.verdicts] * kept).sum(axis=0) - inverted.unclipped
         from_labels, _ = tasks.variance(-residual.in_labels, worth - residual.in_production)
     else:

@@ -175,13 +175,13 @@ def invert(
     sizes = np.where(known, cells.sum(axis=1) + pseudo_count, 1.0)
     share = production.counts / production.n
     prevalence = inverse.T @ share
-    level_weights = inverse @ (production.credit[:, None] == production.levels)
+    level_weights = inverse @ production.of_level
     value, mixed, *alone = _score(rates, inverse, level_weights, sizes, production)
     labels = TableLabels.of(labelled, production, cells.sum(axis=1) / sizes, shared=of_production)
     parts, effects = alone, SINGLE
     if labels.tasks.repeat:
         runs = production.runs
-        kept = np.maximum(0.0, production.levels - runs.penalties[:, None])
+        kept = production.kept(runs.penalties, runs.table).T
         apart = (level_weights[runs.verdicts] * kept).sum(axis=1) - value
         parts = list(labels.variances(mixed, apart, alone[0]))
         single = _share_variances(rates, inverse, sizes, production)
@@ -485,7 +485,7 @@ def draw_sums(
     """
     traces = np.maximum(1.0, production.counts[verdicts])
     means = production.sums[:, verdicts] / traces
-    if not production.has_costs:
+    if not production.varies:
         flat: FloatArray = production.levels[:, None] * mix[:, None, :]
         return flat
     spread = production.products[:, :, verdicts] / traces - means[:, None] * means[None]
@@ -495,7 +495,7 @@ def draw_sums(
     root = (vectors * np.sqrt(np.maximum(0.0, values))[:, None, :]) @ np.swapaxes(vectors, 1, 2)
     noise = rng.standard_normal((mix.shape[0], verdicts.size, production.levels.size))
     drawn = means + np.einsum("kst,dkt->dsk", root, noise)
-    drawn = np.clip(drawn, 0.0, production.levels[:, None])
+    drawn = np.clip(drawn, 0.0, production.of_tables.max(axis=0)[:, None])
     # A verdict that production never had is known by its share alone: no cost is assumed.
     drawn = np.where(production.counts[verdicts] > 0, drawn, production.levels[:, None])
     result: FloatArray = drawn * mix[:, None, :]
@@ -595,7 +595,7 @@ def bootstrap_inversion(
         if by_task is None
         else by_task[usable]
     )
-    level = production.credit[known][:, None] == production.levels
+    level = production.of_level[known]
     scores = np.einsum("dsk,dks->d", sums, inverse @ level)
     prevalence = np.zeros((len(inverse), known.size))
     prevalence[:, known] = np.einsum("dk,dkj->dj", mix[usable], inverse)
@@ -625,7 +625,7 @@ def _drawn_tasks(
     """Return verdict shares and means of max(0, s - penalty) by verdict, of tasks drawn anew."""
     runs, n_verdicts = production.runs, production.counts.size
     names, task = np.unique(np.asarray(runs.tasks), return_inverse=True)
-    kept = np.maximum(0.0, production.levels[:, None] - runs.penalties)
+    kept = production.kept(runs.penalties, runs.table)
     units = np.zeros((names.size, 1 + len(kept), n_verdicts))
     for place, worth in enumerate([np.ones(runs.times.size), *kept]):
         np.add.at(units[:, place], (task, runs.verdicts), runs.times * worth)
@@ -721,7 +721,7 @@ def lee(
     n = float(production.counts.sum()) / effects[1]
     m1, m0 = cells[good].sum() / effects[0], cells[1 - good].sum() / effects[0]
     why = ""
-    if production.has_costs:
+    if production.varies:
         why = "made for shares, not for scores with costs: read inversion"
     elif high == low:
         why = "both classes have the same credit"

@@ -22,6 +22,7 @@ from calibration.judge_calibration.samples import (
     LabelledSample,
     ProductionSums,
     confusion_from_table,
+    own_rows,
     right_inverse,
     validated_human,
     verdict_rates,
@@ -267,12 +268,12 @@ class _Slice:
 
 def _slice(group: LabelledGroup) -> _Slice:
     labelled, production = group.labelled, group.production
-    credit, runs = production.credit, production.runs
+    tables, runs = production.tables, production.runs
     human = validated_human(labelled.human)
     weight = validated_weights(labelled.weights, len(human))
     share = weight / weight.sum()
-    said = _promised(labelled.verdicts, labelled.penalties, credit)
-    apart = np.column_stack([labelled.scores(credit), human]) - said
+    said = _promised(labelled.verdicts, labelled.penalties, own_rows(tables, labelled.table))
+    apart = np.column_stack([labelled.scores(tables), human]) - said
     error = share @ apart
     influence, by_task = share[:, None] * (apart - error), share
     task = cluster_indices(labelled.clusters, share.size)
@@ -280,7 +281,7 @@ def _slice(group: LabelledGroup) -> _Slice:
         influence = _by_code(influence, task)
         by_task = _by_code(share[:, None], task)[:, 0]
     units = by_task.size
-    all_said = _promised(runs.verdicts, runs.penalties, credit)
+    all_said = _promised(runs.verdicts, runs.penalties, own_rows(tables, runs.table))
     n = runs.times.sum()
     mean = runs.times @ all_said / n
     away = all_said - mean
@@ -302,10 +303,15 @@ def _slice(group: LabelledGroup) -> _Slice:
 
 
 def _promised(verdicts: IntArray, penalties: FloatArray | None, credit: FloatArray) -> FloatArray:
-    """Return the score and the classes that verdicts promise; none for one that is no class."""
-    classes = np.vstack([np.eye(credit.size), np.zeros(credit.size)])
-    found = classes[np.minimum(verdicts, credit.size)]
-    score = np.maximum(0.0, found @ credit - (0.0 if penalties is None else penalties))
+    """Return the score and the classes that verdicts promise; none for one that is no class.
+
+    `credit` has a row for each run, or one row for all.
+    """
+    n_classes = credit.shape[1]
+    classes = np.vstack([np.eye(n_classes), np.zeros(n_classes)])
+    found = classes[np.minimum(verdicts, n_classes)]
+    worth = found @ credit[0] if len(credit) == 1 else (found * credit).sum(axis=1)
+    score = np.maximum(0.0, worth - (0.0 if penalties is None else penalties))
     return np.column_stack([score, found])
 
 

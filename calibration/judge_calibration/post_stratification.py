@@ -19,6 +19,7 @@ from calibration.judge_calibration.samples import (
     ProductionRuns,
     ProductionSums,
     RepeatedTasks,
+    own_rows,
     tasks_of,
     validated_human,
 )
@@ -247,7 +248,8 @@ def join(
             f"production_counts must include the labelled traces, got {counts.tolist()!r} "
             f"with {labels.tolist()!r} labels"
         )
-    gross = float((human @ production.credit).mean()) if codes.size else 0.0
+    scores = labelled.scores(production.tables, net=False)
+    gross = float(scores.mean()) if codes.size else 0.0
     if strata is None:
         strata = verdict_strata(
             codes, counts, production.verdict_values, otherwise=gross, minimum_labels=minimum_labels
@@ -360,7 +362,7 @@ def post_stratified(
             r_squared=None,
         )
     joined = join(labelled, production, estimand=estimand, minimum_labels=minimum_labels)
-    scores = labelled.scores(production.credit, net=net)
+    scores = labelled.scores(production.tables, net=net)
     predicted, kept = predictions(joined, labelled, net=net)
     found = joined.mean(scores, predicted, kept)
     estimate = limited_rate(
@@ -395,22 +397,29 @@ def predictions(
 ) -> tuple[FloatArray, FloatArray]:
     """Return max(0, credit - penalty) of labels and production rows, by the credit of the stratum.
 
-    A merged stratum has the mean credit of its class verdicts in production, 0 without any.
+    A merged stratum has the mean credit of its class verdicts in production, 0 without any; where
+    workflows have their own credit, that of the run's.
     """
     production, n = joined.production, joined.share.size
     of_class = np.array(joined.strata.groups)[: production.credit.size]
     inside = of_class != UNUSED
     counts = production.counts[: production.credit.size][inside]
     total = np.bincount(of_class[inside], weights=counts, minlength=n)
-    worth = np.bincount(of_class[inside], weights=counts * production.credit[inside], minlength=n)
-    credit = np.divide(worth, total, out=np.zeros(n), where=total > 0)
+    credit = np.zeros((len(production.tables), n))
+    for row, table in zip(credit, production.tables, strict=True):
+        worth = np.bincount(of_class[inside], weights=counts * table[inside], minlength=n)
+        np.divide(worth, total, out=row, where=total > 0)
+    several = len(credit) > 1
+    first, second = (
+        credit[table if several and table is not None else 0, stratum]
+        for table, stratum in (
+            (labelled.table, joined.stratum), (production.runs.table, joined.stratum_of),
+        )
+    )  # fmt: skip
     if not net:
-        return credit[joined.stratum], credit[joined.stratum_of]
+        return first, second
     own = 0.0 if labelled.penalties is None else labelled.penalties
-    return (
-        np.maximum(0.0, credit[joined.stratum] - own),
-        np.maximum(0.0, credit[joined.stratum_of] - production.runs.penalties),
-    )
+    return np.maximum(0.0, first - own), np.maximum(0.0, second - production.runs.penalties)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -438,7 +447,7 @@ def promised(
     apart = times * (kept - mean[joined.stratum_of]) ** 2
     variance = np.bincount(joined.stratum_of, weights=apart, minlength=n) / total
     found = Promised(mean=mean, variance=variance, of_runs=kept, runs=production.runs)
-    return labelled.scores(production.credit, net=net) - predicted, found
+    return labelled.scores(production.tables, net=net) - predicted, found
 
 
 def limited_rate(
@@ -578,9 +587,9 @@ def if_skipped(
     """
     joined = join(asked, production, estimand=estimand, strata=strata)
     predicted, kept = predictions(joined, asked, net=True)
-    scores = asked.scores(production.credit)
+    scores = asked.scores(production.tables)
     penalty = 0.0 if asked.penalties is None else asked.penalties
-    most = np.maximum(0.0, production.credit.max() - penalty)
+    most = np.maximum(0.0, own_rows(production.tables, asked.table).max(axis=1) - penalty)
     low, high = (
         limited_rate(
             joined.mean(np.where(skipped, given, scores), predicted, kept),

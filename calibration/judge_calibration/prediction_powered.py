@@ -90,7 +90,7 @@ def score_weights(production: ProductionSums) -> FloatArray:
     """
     n_classes = production.credit.size
     weights = np.zeros((production.levels.size, production.counts.size))
-    weights[:, :n_classes] = production.levels[:, None] == production.credit
+    weights[:, :n_classes] = production.of_level.T
     of_class = production.counts[:n_classes]
     if of_class.sum() > 0:
         weights[:, n_classes:] = (weights[:, :n_classes] @ of_class / of_class.sum())[:, None]
@@ -98,9 +98,14 @@ def score_weights(production: ProductionSums) -> FloatArray:
 
 
 def score_proxies(
-    verdicts: IntArray, penalties: FloatArray | None, production: ProductionSums
+    verdicts: IntArray,
+    penalties: FloatArray | None,
+    production: ProductionSums,
+    table: IntArray | None = None,
 ) -> FloatArray:
     """Return the proxy of each trace, shape (n,), with the weights of `score_weights`.
+
+    `table` is that of the credit of each trace, where workflows have their own.
 
     Examples
     --------
@@ -110,7 +115,7 @@ def score_proxies(
     [0.5, 0.3, 0.0]
     """
     penalty = np.zeros(verdicts.size) if penalties is None else np.asarray(penalties, np.float64)
-    kept = np.maximum(0.0, production.levels[:, None] - penalty)
+    kept = production.kept(penalty, table)
     result: FloatArray = (score_weights(production)[:, verdicts] * kept).sum(axis=0)
     return result
 
@@ -123,7 +128,8 @@ def score_sums(production: ProductionSums) -> ProxySums:
         total=float((weights * production.sums).sum()),
         squares=float(np.einsum("sk,uk,suk->", weights, weights, production.products)),
         by_run=_by_run(
-            lambda runs: score_proxies(runs.verdicts, runs.penalties, production), production.runs
+            lambda runs: score_proxies(runs.verdicts, runs.penalties, production, runs.table),
+            production.runs,
         ),
     )
 

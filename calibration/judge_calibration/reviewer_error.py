@@ -171,7 +171,7 @@ def two_phase(
         return TwoPhase(estimate=refused, overlap=n_overlap)
     joined = join(labelled, production)
     phases = _Phases.of(joined, overlap)
-    scores, seconds = (one.scores(production.credit, net=net) for one in (first, final))
+    scores, seconds = (one.scores(production.tables, net=net) for one in (first, final))
     alone = joined.mean(scores, *predictions(joined, first, net=net))
     found, of_overlap = phases.corrected(alone, seconds - scores)
     reviewers = of_overlap * (1 - n_overlap / n)

@@ -163,12 +163,14 @@ class ProductionRuns:
     `verdicts`, `penalties` : shape (n_rows,); penalties are 0 without costs.
     `times` : number of equal runs in each row.
     `tasks` : task of each row; None where none is known to repeat.
+    `table` : credit table of each row; None where there is one.
     """
 
     verdicts: IntArray
     penalties: FloatArray
     times: FloatArray
     tasks: NDArray[np.generic] | None = None
+    table: IntArray | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -269,9 +271,12 @@ class ProductionSums:
     """Verdicts and penalties of production, and their sufficient statistics.
 
     `runs` : the runs themselves.
-    `credit` : of each class, shape (n_classes,).
-    `levels` : the distinct credits s above zero. The score of a trace with penalty p is one of
-    f_s(p) = max(0, s - p), or 0.
+    `tables` : credit of each class, shape (n_tables, n_classes): workflows may have their own.
+    `credit` : mean credit of each class over the runs, shape (n_classes,).
+    `of_level` : which classes have which level, shape (n_classes, n_levels): those with the same
+    credit in every table, not all zero, share one.
+    `levels` : mean credit s of each level. The score of a trace with penalty p is one of
+    f_s(p) = max(0, own s - p), or 0.
     `counts` : traces with each verdict, shape (n_verdicts,).
     `sums` : sum of f_s over the traces with each verdict, shape (n_levels, n_verdicts).
     `products` : sum of f_s f_u, shape (n_levels, n_levels, n_verdicts).
@@ -280,7 +285,9 @@ class ProductionSums:
     """
 
     runs: ProductionRuns
+    tables: FloatArray
     credit: FloatArray
+    of_level: BoolArray
     levels: FloatArray
     counts: FloatArray
     sums: FloatArray
@@ -305,15 +312,60 @@ class ProductionSums:
         """Whether any trace has a penalty."""
         return bool((self.runs.penalties > 0).any())
 
+    @property
+    def varies(self) -> bool:
+        """Whether runs with one verdict may have several scores, by cost or by credit."""
+        return self.has_costs or len(self.tables) > 1
+
+    @property
+    def of_tables(self) -> FloatArray:
+        """The levels in each table, shape (n_tables, n_levels)."""
+        found: FloatArray = self.tables[:, self.of_level.argmax(axis=0)]
+        return found
+
+    def kept(self, penalties: FloatArray, table: IntArray | None) -> FloatArray:
+        """Return f_s of each trace, shape (n_levels, n)."""
+        found: FloatArray = np.maximum(0.0, own_rows(self.of_tables, table).T - penalties)
+        return found
+
+
+def own_rows(tables: FloatArray, table: IntArray | None) -> FloatArray:
+    """Return the row of the table of each trace, shape (n, n_columns); (1, n_columns) of one table.
+
+    ValueError if there are several tables and it is not known which are meant.
+
+    Examples
+    --------
+    >>> own_rows(np.array([[1.0, 0.4], [1.0, 0.3]]), np.array([0, 1, 1])).tolist()
+    [[1.0, 0.4], [1.0, 0.3], [1.0, 0.3]]
+    """
+    if len(tables) == 1:
+        return tables
+    if table is None:
+        raise ValueError(f"table of each trace is needed: there are {len(tables)} tables of credit")
+    found: FloatArray = tables[table]
+    return found
+
 
 def validated_credit(credit: ArrayLike) -> FloatArray:
-    """Return the credits of the classes; ValueError for fewer than two or one outside [0, 1]."""
-    array = np.asarray(credit, dtype=np.float64)
-    if array.ndim != 1 or array.size < 2:
-        raise ValueError(f"credit must name at least two classes, got shape {array.shape!r}")
+    """Return the credits of the classes, shape (n_tables, n_classes).
+
+    ValueError for fewer than two classes or a credit outside [0, 1].
+    """
+    array = np.atleast_2d(np.asarray(credit, dtype=np.float64))
+    if array.ndim != 2 or array.shape[1] < 2 or not len(array):
+        shape = np.shape(credit)
+        raise ValueError(f"credit must name at least two classes, got shape {shape!r}")
     if not (array.min() >= 0 and array.max() <= 1):
         raise ValueError(f"credit must be in [0, 1], got {array.min()!r} to {array.max()!r}")
     return array
+
+
+def _levels(tables: FloatArray) -> BoolArray:
+    columns = np.unique(tables, axis=1)
+    columns = columns[:, (columns > 0).any(axis=0)]
+    found: BoolArray = (tables[:, :, None] == columns[:, None, :]).all(axis=0)
+    return found
 
 
 def production_sums(
@@ -323,11 +375,13 @@ def production_sums(
     credit: ArrayLike,
     n_verdicts: int,
     tasks: NDArray[np.generic] | None = None,
+    table: IntArray | None = None,
 ) -> ProductionSums:
     """Return the sums per verdict of judged production traces, the labelled ones included.
 
     `penalties` in [0, 1] are per trace, None for scores without cost (gross); `credit` is per
-    class; `tasks` names the task of each trace, None where no task repeats.
+    class, or has one row per table of credit, with the `table` of each trace; `tasks` names the
+    task of each trace, None where no task repeats.
 
     ValueError if shapes differ, a code is out of range, or a penalty is outside [0, 1].
 
@@ -339,15 +393,21 @@ def production_sums(
     >>> sums.levels.tolist(), sums.sums.tolist(), sums.raw_sum
     ([0.4, 1.0], [[0.4, 0.4], [1.5, 1.0]], 1.9)
     """
-    credits = validated_credit(credit)
-    if n_verdicts < credits.size:
-        raise ValueError(f"n_verdicts must be at least {credits.size}, got {n_verdicts!r}")
+    tables = validated_credit(credit)
+    n_classes = tables.shape[1]
+    if n_verdicts < n_classes:
+        raise ValueError(f"n_verdicts must be at least {n_classes}, got {n_verdicts!r}")
     codes = validated_codes(verdicts, n_codes=n_verdicts, name="verdicts")
     if cluster_indices(tasks, codes.size) is None:
         tasks = None
-    if penalties is None:
+    if len(tables) == 1:
+        table = None
+    elif table is None or table.shape != codes.shape:
+        got = None if table is None else table.shape
+        raise ValueError(f"table must have shape {codes.shape!r}, got {got!r}")
+    if penalties is None and table is None:
         found = production_sums_from_counts(
-            np.bincount(codes, minlength=n_verdicts), credit=credits
+            np.bincount(codes, minlength=n_verdicts), credit=tables[0]
         )
         if tasks is None:
             return found
@@ -356,31 +416,39 @@ def production_sums(
             verdicts=codes, penalties=np.zeros(codes.size), times=alone, tasks=tasks
         )
         return replace(found, runs=runs)
-    penalty = np.asarray(penalties, dtype=np.float64)
+    penalty = np.zeros(codes.size) if penalties is None else np.asarray(penalties, np.float64)
     if penalty.shape != codes.shape:
         raise ValueError(f"penalties must have shape {codes.shape!r}, got {penalty.shape!r}")
     if penalty.size and not (penalty.min() >= 0 and penalty.max() <= 1):
         raise ValueError(f"penalties must be in [0, 1], got {penalty.min()!r} to {penalty.max()!r}")
-    levels = np.unique(credits[credits > 0])
+    of_level, mean = _levels(tables), tables[0]
+    if table is not None:
+        mean = np.bincount(table, minlength=len(tables)) @ tables / max(1, table.size)
+    of_tables = tables[:, of_level.argmax(axis=0)]
+    n_levels = of_level.shape[1]
     counts = np.bincount(codes, minlength=n_verdicts)
-    sums = np.zeros((levels.size, n_verdicts))
-    products = np.zeros((levels.size, levels.size, n_verdicts))
+    sums = np.zeros((n_levels, n_verdicts))
+    products = np.zeros((n_levels, n_levels, n_verdicts))
     for k in np.flatnonzero(counts).tolist():
-        kept = np.maximum(0.0, levels[:, None] - penalty[codes == k])
+        of = codes == k
+        own = own_rows(of_tables, None if table is None else table[of])
+        kept = np.maximum(0.0, own.T - penalty[of])
         sums[:, k] = kept.sum(axis=1)
         products[:, :, k] = kept @ kept.T
-    of_class = sums[:, : credits.size]
+    of_class = sums[:, :n_classes]
     return ProductionSums(
         runs=ProductionRuns(
-            verdicts=codes, penalties=penalty, times=np.ones(codes.size), tasks=tasks
+            verdicts=codes, penalties=penalty, times=np.ones(codes.size), tasks=tasks, table=table
         ),
-        credit=credits,
-        levels=levels,
+        tables=tables,
+        credit=mean,
+        of_level=of_level,
+        levels=mean[of_level.argmax(axis=0)],
         counts=counts.astype(np.float64),
         sums=sums,
         products=products,
-        raw_sum=float(of_class[levels[:, None] == credits].sum()),
-        raw_n=int(counts[: credits.size].sum()),
+        raw_sum=float(of_class[of_level.T].sum()),
+        raw_n=int(counts[:n_classes].sum()),
     )
 
 
@@ -394,7 +462,10 @@ def production_sums_from_counts(counts: ArrayLike, *, credit: ArrayLike) -> Prod
     >>> production_sums_from_counts([7, 3, 1], credit=[1.0, 0.0]).sums.tolist()
     [[7.0, 3.0, 1.0]]
     """
-    credits = validated_credit(credit)
+    tables = validated_credit(credit)
+    if len(tables) > 1:
+        raise ValueError(f"credit must be one table, got {len(tables)}")
+    credits = tables[0]
     array = np.asarray(counts, dtype=np.float64)
     if array.ndim != 1 or array.size < credits.size:
         raise ValueError(
@@ -402,13 +473,16 @@ def production_sums_from_counts(counts: ArrayLike, *, credit: ArrayLike) -> Prod
         )
     if not (np.isfinite(array).all() and array.min() >= 0):
         raise ValueError(f"counts must not be negative, got {array.min()!r}")
-    levels = np.unique(credits[credits > 0])
+    of_level = _levels(tables)
+    levels = credits[of_level.argmax(axis=0)]
     occurring = np.flatnonzero(array)
     return ProductionSums(
         runs=ProductionRuns(
             verdicts=occurring, penalties=np.zeros(occurring.size), times=array[occurring]
         ),
+        tables=tables,
         credit=credits,
+        of_level=of_level,
         levels=levels,
         counts=array,
         sums=levels[:, None] * array,
@@ -511,6 +585,8 @@ class LabelledSample:
         Traces with two labels.
     strata : array, shape (n,), optional
         Stratum that each trace was drawn from at random, where inclusion probabilities differ.
+    table : int array, shape (n,), optional
+        Table of credit of each trace, where workflows have their own.
     """
 
     human: FloatArray
@@ -521,6 +597,7 @@ class LabelledSample:
     first_human: FloatArray | None = None
     overlap: BoolArray | None = None
     strata: NDArray[np.generic] | None = None
+    table: IntArray | None = None
 
     def where(self, rows: BoolArray) -> "LabelledSample":
         """Return the sample of some of the traces: within strata their number is random."""
@@ -533,11 +610,14 @@ class LabelledSample:
     def scores(self, credit: FloatArray, *, net: bool = True) -> FloatArray:
         """Return the score of each trace, with its own cost when `net`.
 
-        ValueError if the penalties have another shape or one is outside [0, 1].
+        `credit` is of the classes, or has one row per table. ValueError if the penalties have
+        another shape or one is outside [0, 1], or as `own_rows`.
         """
         human = np.asarray(self.human, dtype=np.float64)
+        credit = own_rows(np.atleast_2d(credit), self.table)
         if not net or self.penalties is None:
-            return human @ credit
+            gross: FloatArray = human @ credit[0] if len(credit) == 1 else (human * credit).sum(1)
+            return gross
         penalty = np.asarray(self.penalties, dtype=np.float64)
         if penalty.shape != (len(human),):
             raise ValueError(f"penalties must have shape ({len(human)},), got {penalty.shape!r}")

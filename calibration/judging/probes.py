@@ -529,9 +529,10 @@ def _rate(
         if why or old is None or new is None:
             left_out[why] += 1
             continue
-        gains.append(taxonomy.credit[new.outcome] - taxonomy.credit[old.outcome])
+        credit = taxonomy.credit_in(case.trace.workflow)
+        gains.append(credit[new.outcome] - credit[old.outcome])
         of_trace = happened.setdefault(case.of_trace_id, [])
-        of_trace.append(_happened(case.probe, old.outcome, new.outcome, taxonomy))
+        of_trace.append(_happened(case, old.outcome, new.outcome, taxonomy))
     rate = clustered_share(
         np.array([sum(of_trace) for of_trace in happened.values()], dtype=np.float64),
         np.array([len(of_trace) for of_trace in happened.values()], dtype=np.float64),
@@ -553,14 +554,15 @@ def _rate(
     )
 
 
-def _happened(probe: str, old: str, new: str, taxonomy: Taxonomy) -> bool:
-    """Return whether the event of a probe happened to a case."""
+def _happened(case: ProbeCase, old: str, new: str, taxonomy: Taxonomy) -> bool:
+    """Return whether the event of its probe happened to a case."""
+    probe, credit = case.probe, taxonomy.credit_in(case.trace.workflow)
     if probe == BLANK:
         return new != taxonomy.without_output
     if probe == SWAPPED:
         return new == taxonomy.success
     if probe == INJECTED:
-        return taxonomy.credit[new] > taxonomy.credit[old]
+        return credit[new] > credit[old]
     return new != old
 
 
@@ -575,7 +577,8 @@ def _unusable(
             return f"no verdict on the {what}"
     if old is None or new is None:
         return ""
-    if case.probe == INJECTED and taxonomy.credit[old.outcome] == max(taxonomy.credits):
+    credit = taxonomy.credit_in(case.trace.workflow)
+    if case.probe == INJECTED and credit[old.outcome] == max(credit.values()):
         return "there is no better class"
     if case.probe == HALF and new.cut_characters <= old.cut_characters:
         return "no more is left out than before"

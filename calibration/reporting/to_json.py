@@ -105,6 +105,11 @@ from calibration.analyses.success_rate.report import (
     VerdictWeek,
     WorkList,
 )
+from calibration.analyses.success_rate.suggestions import (
+    CreditFit,
+    SuggestedCeiling,
+    SuggestedCeilings,
+)
 from calibration.gates.evaluate import GateResult
 from calibration.gates.gate_file import GateFile
 from calibration.judge_calibration.bias import NodeQuality, OrdinalAgreement
@@ -116,6 +121,7 @@ from calibration.statistics.estimate import Estimate
 from calibration.statistics.means import MeanAgainstZero
 from calibration.statistics.resampling import TaskEstimate
 from calibration.success_rate.comparison import ClassChange, Comparison, Difference
+from calibration.success_rate.fitted_credit import ClassUsefulness, RateAtCredit
 from calibration.success_rate.pass_at_k import PassAtK
 from calibration.success_rate.ranking import RankedRuns, RunPair
 from calibration.success_rate.rate import AgentSuccessRate
@@ -574,7 +580,7 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         (DRIFT, lambda of: of.drift or _why_not(of, DRIFT), JudgeDrift | Json | None),
     ),
     JudgeCalibration: (
-        "*provenance.named design estimand classes credit n_labels=calibration.n_labels "
+        "*provenance.named design estimand classes credit own_credit n_labels=calibration.n_labels "
         "n_production=calibration.n_production headline=calibration.headline "
         "estimates=calibration.estimates[].net estimates_gross=calibration.estimates[].gross "
         "class_shares=calibration.class_shares[][@classes] judge.kappa=calibration.judge.kappa "
@@ -640,7 +646,7 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         ("weekly", lambda of: () if of.weekly is None else of.weekly.weeks, tuple[Week, ...]),
         "weekly_rule=weekly by_workflow=by_workflow[name] by_model=by_model[name] "
         "by_agent_version=by_version[name] by_harness=by_harness[name] "
-        "by_tag=by_tag[name] tags_left_out tag_meanings passes sensitivity "
+        "by_tag=by_tag[name] tags_left_out tag_meanings passes sensitivity at_ceilings own_credit "
         "work_lists=work_lists[outcome] "
         "signals=signals[key] verdict_mix latency goals[name] by_length[key] set_aside judged "
         "warnings notes basis marks details evaluation[name] origin fingerprint=origin.fingerprint",
@@ -680,6 +686,21 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
     EvaluationCheck: ("title status figure action",),
     RateGroup: ("n asr asr_gross pass_rate cost ceiling_usd unit",),
     PassAtK: ("k pass_at_k pass_hat_k n_tasks n_too_few band",),
+    # What the numbers of a taxonomy could be
+    SuggestedCeilings: (
+        ("format", lambda of: "asr-ceilings/1", Literal["asr-ceilings/1"]),
+        "percentile basis accepted workflows=workflows[workflow] confidence_level notes "
+        "fingerprint",
+    ),
+    SuggestedCeiling: ("unit ceiling_usd n suggested share_above",),
+    CreditFit: (
+        ("format", lambda of: "asr-fitted-credit/1", Literal["asr-fitted-credit/1"]),
+        "file measure partial=found.partial credit=found.credit present n=found.n "
+        "n_tasks=found.n_tasks by_task classes=found.classes[outcome] rates=found.rates[name] "
+        "set_aside seed n_resamples confidence_level fingerprint",
+    ),
+    ClassUsefulness: ("n mean fitted",),
+    RateAtCredit: ("credit asr",),
     # Repeated trials
     TrialsAnalysis: (
         ("format", lambda of: "asr-trials/1", Literal["asr-trials/1"]),
@@ -857,7 +878,9 @@ ROOTS: dict[str, tuple[type, str]] = {
     "audit": (Audit, "asr audit --json"),
     "batch": (DrawnBatch, "asr sample --json"),
     "calibration": (JudgeReport, "asr calibrate --json"),
+    "ceilings": (SuggestedCeilings, "asr taxonomy suggest --json"),
     "comparison": (ProductionComparison, "asr compare --json"),
+    "fitted_credit": (CreditFit, "asr taxonomy fit-credit --json"),
     "gates": (GateAnalysis, "asr gate --json"),
     "grades": (GradingAnalysis, "asr grade --json"),
     "layers": (LayersAnalysis, "asr layers --json"),

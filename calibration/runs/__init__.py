@@ -43,7 +43,6 @@ model; `tasks_by` holds them by each of these. `n_tasks` counts the tasks themse
 
 from calibration.runs.counts import production_counts
 from calibration.runs.results import (
-    CreditTable,
     Example,
     Notes,
     ProductionCounts,
@@ -51,6 +50,7 @@ from calibration.runs.results import (
     Spread,
 )
 from calibration.runs.sources import Source, open_files, open_frame, open_postgres, open_spark
+from calibration.taxonomy import CreditTable
 
 __all__ = [
     "CreditTable",

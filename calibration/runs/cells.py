@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from calibration.records import EDGE, HARNESS, VERSION
 from calibration.runs.engines import Engine, Query, Relation, query, week_labels
-from calibration.runs.results import CreditTable, Spread
-from calibration.taxonomy import Taxonomy
+from calibration.runs.results import Spread
+from calibration.taxonomy import CreditTable, Taxonomy
 
 # Columns of the length of a run, and what success is shown by.
 LENGTHS = ("n_steps", "total_tokens", "context_tokens", "context_window")
@@ -35,6 +35,7 @@ MOST_EXACT = 20_000
 PROBED = 200_000
 
 LABELLED = ("week", "workflow", "model", VERSION, "stratum")
+SCORE, GROSS = "score", "gross"
 SUMS = ("n", "n_costed", "units", "cost", "cost_squared", "penalty")
 
 # Bins are 1/128 of a factor e wide, with their smallest and largest value: a bin of one or two
@@ -75,12 +76,13 @@ class Coding:
     """How texts and keys are coded as numbers.
 
     `names` holds the sorted names of each of `NAMED`, None where the text remains a column of its
-    own; `used` the columns of the source.
+    own; `used` the columns of the source; `factors` of the ceilings give further penalties.
     """
 
     taxonomy: Taxonomy
     names: Mapping[str, tuple[str, ...] | None]
     used: Mapping[str, str]
+    factors: tuple[float, ...] = ()
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -98,6 +100,7 @@ class Coding:
         return query(
             "narrow",
             priced=priced,
+            factors=factored(self.factors),
             week_0=WEEK_0,
             edge=EDGE,
             names=NAMES,
@@ -135,6 +138,7 @@ def coding(
     used: Mapping[str, str],
     taxonomy: Taxonomy,
     workflows: tuple[str, ...] | None,
+    factors: tuple[float, ...] = (),
 ) -> Coding:
     """Return the coding of rows; only `workflows` count, any when None."""
     names: dict[str, tuple[str, ...] | None] = {}
@@ -147,7 +151,7 @@ def coding(
             names[name] = tuple(found) if len(found) <= MOST_NAMES else None
         else:
             names[name] = ()
-    return Coding(taxonomy=taxonomy, names=names, used=used)
+    return Coding(taxonomy=taxonomy, names=names, used=used, factors=factors)
 
 
 def occurring(labelled: Labelled) -> Labelled:
@@ -188,10 +192,23 @@ def ranked(*parts: Labelled | Codes) -> Codes:
 STEPS = 2 * GRID
 
 
-def price(rows: Relation, ceilings: Mapping[str, float | None]) -> Query:
-    """Add week, ceiling, penalty, and whether cost and ceiling are known."""
+def price(
+    rows: Relation, ceilings: Mapping[str, float | None], factors: Sequence[float] = ()
+) -> Query:
+    """Add week, ceiling, whether cost and ceiling are known, and the penalty at each ceiling."""
     limits = [{"limited": name, "limit": float(limit)} for name, limit in ceilings.items() if limit]
-    return query("priced", rows=rows, ceilings=limits)
+    return query("priced", rows=rows, ceilings=limits, factors=factored(factors))
+
+
+def factored(factors: Sequence[float]) -> list[dict[str, Any]]:
+    """Return the factors of the ceilings, each with the column of its penalties."""
+    return [{"factor": float(f), "at": f"penalty_{k}"} for k, f in enumerate(factors)]
+
+
+def at_ceiling(narrow: Relation, coding: Coding, factor: float) -> Query:
+    """Return the narrow table with the penalties at a multiple of each ceiling."""
+    at = f"penalty_{coding.factors.index(factor)}"
+    return query("at_ceiling", narrow=narrow, at=at, **coding.flags())
 
 
 def keep_exact(narrow: Relation, engine: Engine, coding: Coding, most_exact: int) -> bool:
@@ -547,6 +564,16 @@ class Counting:
     no_task: int
     n_strata: int
 
+    @property
+    def own_credit(self) -> bool:
+        """Whether some workflow has its own credit: a group of tasks does not tell its gross."""
+        return bool(self.credits[SCORE].by_workflow)
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """Names of the sums that depend on credit."""
+        return (*self.credits, *([GROSS] if self.own_credit else []))
+
 
 def count_tasks(counting: Counting, *, most_tasks: int, named: bool = False) -> Tasks:
     """Return totals by task; a trace without a task is a task of its own.
@@ -614,7 +641,7 @@ def _by_group(counting: Counting, distinct: int, most_tasks: int) -> Tasks:
         tables[by] = _task_frame(found, counting, found["unit"].to_numpy(np.int64), None, by)
     by, smallest = min(tables.items(), key=lambda item: len(item[1]))
     columns = smallest.columns.drop(by)
-    keys = [name for name in columns if name not in {*SUMS, *counting.credits}]
+    keys = [name for name in columns if name not in {*SUMS, *counting.scores}]
     totals = smallest.groupby(keys, observed=True, dropna=False, as_index=False).sum(
         numeric_only=True
     )
@@ -633,6 +660,7 @@ def _totals(counting: Counting, *texts: str, **which: Any) -> pd.DataFrame:
         below_version=BELOW_VERSION,
         whole_tail="groups" not in which,
         credits=[_credits(name, coding, table) for name, table in counting.credits.items()],
+        whole=[_credits(GROSS, coding, counting.credits[SCORE])] if counting.own_credit else [],
         **which,
         **coding.flags(*texts),
     )
@@ -653,7 +681,7 @@ def _task_frame(
     task = np.unique(task, return_inverse=True)[1].astype(np.int64)
     order = np.argsort(cells.rank(task), kind="stable")
     sums = {name: column[order] for name, column in cells.sums.items()}
-    sums |= {name: found[name].to_numpy(np.float64)[order] for name in counting.credits}
+    sums |= {name: found[name].to_numpy(np.float64)[order] for name in counting.scores}
     kept = LABELLED if by is None else tuple(name for name in LABELLED if name in (by, "stratum"))
     table = cells.take(order, sums).frame(kept)
     table.insert(0, "task", task[order] if names is None else names[number[order]])

@@ -17,10 +17,12 @@ from calibration.runs.cells import (
     LENGTHS,
     MOST_EXACT,
     MOST_TASKS,
+    SCORE,
     SHOWN_BY,
     Cells,
     Coding,
     Counting,
+    at_ceiling,
     binned,
     coding,
     count_cells,
@@ -55,7 +57,7 @@ from calibration.runs.results import (
     P95,
     TIMED_OUT,
     VERDICT,
-    CreditTable,
+    AtCeiling,
     Example,
     GateQuery,
     GateTables,
@@ -65,13 +67,14 @@ from calibration.runs.results import (
     ProductionCounts,
     SetAsideRows,
     SignalSums,
+    UnitCosts,
     verdict_names,
 )
 from calibration.runs.results import SIGNAL_COLUMNS as SIGNALS
 from calibration.runs.sources import Source
 from calibration.statistics.intervals import Events
 from calibration.statistics.means import SquareSums, edges_of_bins
-from calibration.taxonomy import Taxonomy
+from calibration.taxonomy import CreditTable, Taxonomy
 
 # Up to this number, tasks keep their names, for pairing with a baseline, and are resampled singly.
 MOST_NAMED = 20_000
@@ -84,7 +87,6 @@ EVENTS = ("loops", "loops_in_a_row", "data_corruption")
 REFUSED = ("loops", "data_corruption")
 TEXTS = ("tier", "category", "model")
 EXAMPLES = 5
-SCORE = "score"
 
 FACTS = (
     "n", "naive_times", "no_time", "no_cost", "no_units", "no_latency", "bad_latency",
@@ -447,6 +449,8 @@ def production_counts(
     listed: Mapping[str, int] | None = None,
     lengths: bool = False,
     context_window: int | None = None,
+    ceiling_factors: Sequence[float] = (),
+    unit_costs: Sequence[str] = (),
 ) -> ProductionCounts:
     """Count the traces of a source.
 
@@ -459,7 +463,7 @@ def production_counts(
         units, started_at, task_id, trial, weight, stratum, latency_s, model, status and those of
         `signals`. Default: the column of the same name. None leaves a column out.
     credit : CreditTable, optional
-        Replaces the credits of the taxonomy, where workflows have their own.
+        Replaces the credits of the taxonomy.
     further : Mapping of str to CreditTable, optional
         More tables of credits; NAME gives the column ``score_NAME``.
     known_workflows_only : bool, default True
@@ -482,6 +486,10 @@ def production_counts(
         Also count success by steps, tokens and share of the context window.
     context_window : int, optional
         Tokens that the context of a run may hold, for runs that state none.
+    ceiling_factors : sequence of float, optional
+        Also count the cells with every ceiling multiplied by each of these.
+    unit_costs : sequence of str, optional
+        Classes of the runs whose costs per unit are wanted.
 
     Raises
     ------
@@ -497,7 +505,7 @@ def production_counts(
     extra = OF_GATES if gates is not None else ()
     used = mapped(columns, own, source.name, further=extra)
     ceilings = {w.name: w.ceiling_usd for w in taxonomy.workflows}
-    credits = {SCORE: credit or CreditTable.from_taxonomy(taxonomy)}
+    credits = {SCORE: credit or taxonomy.credit_table}
     credits |= {f"{SCORE}_{name}": table for name, table in (further or {}).items()}
     workflows = ceilings if known_workflows_only and not source.results else None
     checked = check(
@@ -506,24 +514,23 @@ def production_counts(
     )  # fmt: skip
     rows = engine.keep(checked, "checked", numbered=True) if source.texts else checked
     rows = chosen(rows, model=gates.model if gates else None, since=since, until=until)
-    codes = coding(rows, engine, used, taxonomy, None if workflows is None else tuple(workflows))
+    codes = coding(
+        rows, engine, used, taxonomy, None if workflows is None else tuple(workflows),
+        tuple(ceiling_factors),
+    )  # fmt: skip
     kept, facts, set_aside = _kept(rows, source, ceilings, codes, watch)
     narrow = kept.narrow
     exact = keep_exact(narrow, engine, codes, most_exact)
     cells = count_cells(narrow, engine, credits, codes, exact=exact)
     costs = binned(narrow, "cost", engine, codes)
     latencies = binned(narrow, "latency" if "latency_s" in used else None, engine, codes)
+    counting = Counting(
+        rows=kept.rows, narrow=narrow, engine=engine, coding=codes, credits=credits,
+        n=facts["n"], no_task=facts["no_task"], n_strata=np.unique(cells.stratum.codes).size,
+    )  # fmt: skip
     tasks = None
     if "task_id" in used:
-        tasks = count_tasks(
-            Counting(
-                rows=kept.rows, narrow=narrow, engine=engine, coding=codes, credits=credits,
-                n=facts["n"], no_task=facts["no_task"],
-                n_strata=np.unique(cells.stratum.codes).size,
-            ),
-            most_tasks=most_tasks,
-            named=named_tasks,
-        )  # fmt: skip
+        tasks = count_tasks(counting, most_tasks=most_tasks, named=named_tasks)
     return ProductionCounts(
         cells=cells.frame(),
         tasks=tasks.table if tasks else None,
@@ -560,7 +567,36 @@ def production_counts(
             if gates is not None and facts["n"]
             else None
         ),
+        at_ceilings={
+            factor: _at_ceiling(counting, factor, most_tasks if tasks else None)
+            for factor in ceiling_factors
+        },
+        unit_costs=_unit_costs(counting, unit_costs) if unit_costs else None,
     )
+
+
+def _at_ceiling(counting: Counting, factor: float, most_tasks: int | None) -> AtCeiling:
+    """Count cells, and tasks up to `most_tasks`, with every ceiling multiplied."""
+    narrow = at_ceiling(counting.narrow, counting.coding, factor)
+    credits = {SCORE: counting.credits[SCORE]}
+    moved = replace(counting, narrow=narrow, credits=credits)
+    tasks = None if most_tasks is None else count_tasks(moved, most_tasks=most_tasks)
+    cells = count_cells(narrow, counting.engine, credits, counting.coding, exact=False)
+    return AtCeiling(
+        cells=cells.frame(),
+        tasks=tasks.table if tasks else None,
+        tasks_by=tasks.by if tasks else {},
+    )
+
+
+def _unit_costs(counting: Counting, outcomes: Sequence[str]) -> UnitCosts:
+    """Count what a unit of the runs of some classes cost, by workflow."""
+    accepted = [{"accepted": name} for name in outcomes]
+    table = counting.engine.run(query("unit_costs", rows=counting.rows, outcomes=accepted))
+    if "task_id" not in counting.coding.used:
+        return UnitCosts(table=table, n_tasks=None)
+    tasks = counting.engine.run(query("unit_tasks", rows=counting.rows, outcomes=accepted))
+    return UnitCosts(table=table, n_tasks=dict(zip(tasks["workflow"], tasks["n"], strict=True)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -583,7 +619,7 @@ def _kept(
     engine = source.engine
 
     def in_numbers(checked: Relation) -> Relation:
-        return engine.keep(codes.code(price(checked, ceilings)), "narrow")
+        return engine.keep(codes.code(price(checked, ceilings, codes.factors)), "narrow")
 
     narrow = in_numbers(rows)
     counts, facts = _facts(narrow, engine, codes)

@@ -1,7 +1,7 @@
 """Results of the counting: cells, percentiles, signals, rows set aside, tables for gates."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import pandas as pd
@@ -135,38 +135,6 @@ class GateTables:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreditTable:
-    """Credit of the classes in their order, and of workflows with credits of their own.
-
-    Raises ValueError if a table does not have one credit in [0, 1] for each class.
-
-    Examples
-    --------
-    >>> table = CreditTable(credit=(1, 0.4, 0, 0, 0), by_workflow={"research": (1, 0.3, 0, 0, 0)})
-    >>> table.of("research")[1], table.of("scheduling")[1]
-    (0.3, 0.4)
-    """
-
-    credit: tuple[float, ...]
-    by_workflow: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for table in (self.credit, *self.by_workflow.values()):
-            n = len(self.credit)
-            if len(table) != n or not all(0 <= c <= 1 for c in table):
-                raise ValueError(f"credit must be {n} numbers in [0, 1], got {table!r}")
-
-    def of(self, workflow: str) -> tuple[float, ...]:
-        """Return the credits of a workflow."""
-        return self.by_workflow.get(workflow, self.credit)
-
-    @classmethod
-    def from_taxonomy(cls, taxonomy: Taxonomy) -> "CreditTable":
-        """Return the credits of a taxonomy."""
-        return cls(credit=taxonomy.credits)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
     """One row that was set aside; `row` counts from 1, for an unreadable line it is its number."""
 
@@ -233,13 +201,34 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AtCeiling:
+    """Cells and tasks of `ProductionCounts` at a multiple of each ceiling, penalties to 1/1024."""
+
+    cells: pd.DataFrame
+    tasks: pd.DataFrame | None
+    tasks_by: Mapping[str, pd.DataFrame]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UnitCosts:
+    """What a unit of the runs of some classes cost: workflow, amount in USD and number of runs.
+
+    `n_tasks` : tasks with such runs, by workflow; None where tasks are not known.
+    """
+
+    table: pd.DataFrame
+    n_tasks: Mapping[str, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProductionCounts:
     """Counts of production traces; the columns are described in `calibration.runs`.
 
     `rounding` bounds the error of a penalty in the cells: 0, or 1/1024. `watched` is true if a
     trace to look out for may be among the rows. `listed_until` is the latest start of the first
     traces of each class, for `list_runs`. `n_tasks` is None without a column of tasks. `first` and
-    `last` are in UTC. `n_read` includes the rows set aside.
+    `last` are in UTC. `n_read` includes the rows set aside. `at_ceilings` and `unit_costs` are
+    there if asked for.
     """
 
     cells: pd.DataFrame
@@ -262,6 +251,15 @@ class ProductionCounts:
     first: datetime | None
     last: datetime | None
     for_gates: GateTables | None = None
+    at_ceilings: Mapping[float, AtCeiling] = field(default_factory=dict)
+    unit_costs: UnitCosts | None = None
+
+    def at_ceiling(self, factor: float) -> "ProductionCounts":
+        """Return the counts with every ceiling multiplied; costs and signals stay as they are."""
+        found = self.at_ceilings[factor]
+        return replace(
+            self, cells=found.cells, tasks=found.tasks, tasks_by=found.tasks_by, exact=False
+        )
 
     @property
     def n_set_aside(self) -> int:

@@ -539,7 +539,7 @@ def compare_runs(
     """
     if before.taxonomy.names != after.taxonomy.names:
         raise ValueError("both sides must have the same classes in one order (RunCounts.recoded)")
-    tables = [(side.credit.tolist(), dict(side.own_credit)) for side in (before, after)]
+    tables = [side.credit_table for side in (before, after)]
     if tables[0] != tables[1]:
         raise ValueError(
             "both sides must be scored with the same credit (RunCounts.restated), "

@@ -193,6 +193,17 @@ def shares_at_least(
     }
 
 
+def score_of(
+    counts: RunCounts,
+    *,
+    rng: np.random.Generator,
+    most_units: int = MOST_UNITS,
+    **options: Unpack[Resampling],
+) -> Estimate:
+    """Estimate the Agent Success Rate alone, as `rate_of_counts` does."""
+    return resample(units_of(counts, rng=rng, most=most_units), rng=rng, **options).ratio("score")
+
+
 def _value(found: Resampled, name: str) -> float:
     return found.totals(name) / found.totals("runs")
 

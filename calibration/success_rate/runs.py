@@ -1,10 +1,11 @@
 """Counts of runs: the input of rates, trends and comparisons.
 
 `outcomes` are class codes, shape (n,), or class shares where reviewers differ, shape
-(n, n_classes). `credit` has one value in [0, 1] per class; None: that of the taxonomy.
+(n, n_classes). `credit` has one value in [0, 1] per class; None: that of the taxonomy, which may
+differ by workflow.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from calibration.statistics.estimate import BoolArray, FloatArray, IntArray
-from calibration.taxonomy import Taxonomy
+from calibration.taxonomy import CreditTable, Taxonomy
 
 
 def cost_penalties(
@@ -76,7 +77,8 @@ def scores(outcomes: ArrayLike, penalties: ArrayLike, *, credit: ArrayLike) -> F
     """Return the score of each run: its credit less its penalty, never below zero.
 
     The floor is per run. Without it a failed run over its ceiling would count less than zero, and
-    the rate could leave [0, 1]. ValueError as `outcome_shares`, or if the lengths differ.
+    the rate could leave [0, 1]. `credit` is of the classes, or of those of each run, shape
+    (n, n_classes). ValueError as `outcome_shares`, or if the lengths differ.
 
     Examples
     --------
@@ -84,7 +86,7 @@ def scores(outcomes: ArrayLike, penalties: ArrayLike, *, credit: ArrayLike) -> F
     [1.0, 0.5, 0.0, 0.0]
     """
     worth = np.asarray(credit, dtype=np.float64)
-    shares = outcome_shares(outcomes, n_classes=worth.size)
+    shares = outcome_shares(outcomes, n_classes=worth.shape[-1])
     penalty = np.asarray(penalties, dtype=np.float64)
     if penalty.shape != (shares.shape[0],):
         raise ValueError(f"penalties must have shape ({shares.shape[0]},), got {penalty.shape!r}")
@@ -94,6 +96,7 @@ def scores(outcomes: ArrayLike, penalties: ArrayLike, *, credit: ArrayLike) -> F
 
 NEEDED = ("stratum", "weight", "outcome", "cost_known", "penalty_step", "n", "penalty", "score")
 OTHER_SCORE = "score_"
+GROSS = "gross"
 BY = ("week", "workflow", "model", "agent_version")
 
 # Keys up to this number are counted in an array, larger ones are sorted.
@@ -169,6 +172,13 @@ class RunCounts:
     def n(self) -> int:
         """Number of runs."""
         return int(self.runs @ self.like)
+
+    @property
+    def credit_table(self) -> CreditTable:
+        """The credit that the runs are scored with."""
+        return CreditTable(
+            credit=tuple(self.credit.tolist()), by_workflow=dict(self.own_credit)
+        ).mapped(tuple)
 
     @property
     def n_tasks(self) -> int:
@@ -278,6 +288,42 @@ def checked_credit(credit: ArrayLike | None, taxonomy: Taxonomy) -> FloatArray:
     return worth
 
 
+def credit_rows(table: CreditTable, workflows: Iterable[str | None] | None) -> FloatArray:
+    """Return the credit of the classes, or that of each run where workflows have their own.
+
+    Examples
+    --------
+    >>> table = CreditTable(credit=(1.0, 0.4), by_workflow={"research": (1.0, 0.3)})
+    >>> credit_rows(table, ["research", None]).tolist()
+    [[1.0, 0.3], [1.0, 0.4]]
+    """
+    if workflows is None or not table.by_workflow:
+        return np.array(table.credit, dtype=np.float64)
+    names = [None, *table.by_workflow]
+    code = {name: place for place, name in enumerate(names)}
+    tables = np.array([table.of(name) for name in names], dtype=np.float64)
+    rows: FloatArray = tables[[code.get(name, 0) for name in workflows]]
+    return rows
+
+
+def gross_scores(shares: FloatArray, credit: FloatArray) -> FloatArray:
+    """Return the scores of runs without cost; `credit` is of the classes, or of those of each run.
+
+    Examples
+    --------
+    >>> gross_scores(np.eye(2), np.array([[1.0, 0.4], [1.0, 0.3]])).tolist()
+    [1.0, 0.3]
+    """
+    found: FloatArray = shares @ credit if credit.ndim == 1 else (shares * credit).sum(axis=1)
+    return found
+
+
+def class_credit(credit: FloatArray, codes: IntArray) -> FloatArray:
+    """Return the credit of the class of each run; `credit` as in `gross_scores`."""
+    found: FloatArray = credit[codes] if credit.ndim == 1 else credit[np.arange(codes.size), codes]
+    return found
+
+
 def labels_of(values: ArrayLike | Sequence[str | None] | pd.Series) -> Labels:
     """Return the names that occur and their rows; None and NaN are no name."""
     found = pd.Categorical(values if isinstance(values, pd.Series) else pd.Series(values))
@@ -323,7 +369,8 @@ def counts_of_frame(
 ) -> RunCounts:
     """Read counts from a frame with one row per cell.
 
-    `credit` is that which `score` was made with, `own_credit` that of workflows with their own.
+    `credit` is that which `score` was made with, `own_credit` that of workflows with their own;
+    None for both: those of the taxonomy.
     With `rounded`, penalties in a row differ within their step of 1/1024. `grouped_tasks` is the
     number of tasks, where `task` names random groups of tasks. Groups must mix tasks of all kinds:
     the variance between groups of one kind each is far too large.
@@ -333,7 +380,8 @@ def counts_of_frame(
     frame : pandas.DataFrame
         Columns stratum, weight, outcome (class code), cost_known, penalty_step (0: no penalty), n
         (runs), penalty and score (sums over them); optional: week, workflow, model, score_NAME for
-        further credit tables, cost and cost_squared (sums over known costs). For repeated tasks
+        further credit tables, cost and cost_squared (sums over known costs), gross (sum of credits,
+        needed where workflows have their own and the frame has no workflow). For repeated tasks
         `task` and `tasks`: n and the sums are then per task, and `tasks` counts equal tasks.
 
     Raises
@@ -342,6 +390,10 @@ def counts_of_frame(
         If a column is missing, there is no row, or as `checked`.
     """
     missing = [name for name in NEEDED if name not in frame]
+    if credit is None and own_credit is None:
+        own_credit = taxonomy.credit_table.by_workflow
+    if own_credit and GROSS not in frame and "workflow" not in frame:
+        missing = [*missing, "workflow"]
     if missing:
         raise ValueError(f"frame must have the columns {NEEDED!r}, {missing!r} are missing")
     if frame.empty:
@@ -354,7 +406,11 @@ def counts_of_frame(
     tasks = "task" in frame
     worth = checked_credit(credit, taxonomy)
     own = {name: checked_credit(table, taxonomy) for name, table in (own_credit or {}).items()}
-    gross = _gross(frame, outcome, worth, own)
+    gross = (
+        frame[GROSS].to_numpy(dtype=np.float64)
+        if GROSS in frame
+        else _gross(frame, outcome, worth, own)
+    )
     return checked(
         RunCounts(
             taxonomy=taxonomy,
@@ -438,8 +494,8 @@ def count_runs(
     costs: ArrayLike | None = None,
     ceilings: ArrayLike | None = None,
     units: ArrayLike | None = None,
-    credit: ArrayLike | None = None,
-    other_credit: Mapping[str, Sequence[float]] | None = None,
+    credit: ArrayLike | CreditTable | None = None,
+    other_credit: Mapping[str, Sequence[float] | CreditTable] | None = None,
     weights: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
     strata: ArrayLike | None = None,
@@ -450,8 +506,8 @@ def count_runs(
     `costs`, `ceilings` and `units` are as in `cost_penalties`; `weights` are inverse inclusion
     probabilities, `clusters` tasks, `strata` design strata; `other_credit` are further credit
     tables to score the runs with; `by` has the ``week``, ``workflow`` and ``model`` of each run,
-    None where there is none. ValueError if `outcomes` is empty, shapes differ, a value is out of
-    its range, or `costs` come without `ceilings`.
+    None where there is none; a workflow may have its own credit. ValueError if `outcomes` is empty,
+    shapes differ, a value is out of its range, or `costs` come without `ceilings`.
 
     Examples
     --------
@@ -460,8 +516,8 @@ def count_runs(
     >>> counts.score.tolist()
     [1.0, 0.5, 0.0]
     """
-    worth, absent = checked_credit(credit, taxonomy), absent_places(taxonomy)
-    rows = outcome_shares(outcomes, n_classes=worth.size)
+    table, absent = _table(credit, taxonomy), absent_places(taxonomy)
+    rows = outcome_shares(outcomes, n_classes=len(table.credit))
     n = rows.shape[0]
     known, penalty = _penalties(costs, ceilings, units, n)
     shares, mix = _mixes(rows)
@@ -476,7 +532,9 @@ def count_runs(
         if array is not None and np.shape(array) != (n,):
             raise ValueError(f"{name} must have shape ({n},), got {np.shape(array)!r}")
     cost = None if costs is None else np.nan_to_num(np.asarray(costs, dtype=np.float64))
-    of_absent = np.maximum(0.0, worth[absent].sum() - penalty)
+    workflows = (by or {}).get("workflow")
+    worth = credit_rows(table, workflows)
+    of_absent = np.maximum(0.0, worth[..., absent].sum(axis=-1) - penalty)
     return checked(
         RunCounts(
             taxonomy=taxonomy,
@@ -488,13 +546,14 @@ def count_runs(
             known=known,
             weight=weight,
             penalty=penalty,
-            gross=rows @ worth,
+            gross=gross_scores(rows, worth),
             score=scores(rows, penalty, credit=worth),
             abandoned_score=rows[:, absent].sum(axis=1) * of_absent,
-            credit=worth,
+            credit=np.array(table.credit, dtype=np.float64),
+            own_credit=dict(table.by_workflow) if workflows is not None else {},
             other_scores={
-                name: scores(rows, penalty, credit=checked_credit(table, taxonomy))
-                for name, table in (other_credit or {}).items()
+                name: scores(rows, penalty, credit=credit_rows(_table(other, taxonomy), workflows))
+                for name, other in (other_credit or {}).items()
             },
             task=None if clusters is None else np.asarray(clusters),
             by={name: labels_of(labels) for name, labels in (by or {}).items()},
@@ -502,6 +561,14 @@ def count_runs(
             cost_squared=None if cost is None else cost**2,
         )
     )
+
+
+def _table(credit: ArrayLike | CreditTable | None, taxonomy: Taxonomy) -> CreditTable:
+    if credit is None:
+        return taxonomy.credit_table
+    if isinstance(credit, CreditTable):
+        return credit
+    return CreditTable(credit=tuple(checked_credit(credit, taxonomy).tolist()))
 
 
 def _mixes(rows: FloatArray) -> tuple[FloatArray, IntArray]:

@@ -31,6 +31,7 @@ SCHEMA_OF = {
     "trials": "trials",
 }
 
+TAXONOMY = {"suggest": "ceilings", "fit-credit": "fitted_credit"}
 PLANS = {
     "labels": "plan",
     "stop": "stopping",
@@ -67,6 +68,8 @@ def printed() -> Iterator[tuple[str, str, Any]]:
                 yield file.stem, "routes", found
             elif command == "plan":
                 yield file.stem, PLANS[run.split()[1]], found
+            elif command == "taxonomy" and run.split()[1] in TAXONOMY:
+                yield file.stem, TAXONOMY[run.split()[1]], found
             elif found.get("format") == "asr-ranking/1":
                 yield file.stem, "ranking", found
             elif command in SCHEMA_OF:

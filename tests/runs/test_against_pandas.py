@@ -55,7 +55,7 @@ def plain(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     ]
     kept["outcome"] = kept["outcome"].map(OUTCOMES.index)
     for name, table in (
-        ("score", CreditTable.from_taxonomy(default_taxonomy())),
+        ("score", default_taxonomy().credit_table),
         ("score_fork", FORK),
     ):
         credit = [table.of(w)[o] for w, o in zip(kept["workflow"], kept["outcome"], strict=True)]

@@ -89,7 +89,10 @@ def asked() -> dict[str, set[str]]:
                 source, **options, gates=GateQuery(model="m", trace_ids=("r1",)), since=at,
                 timezone="Europe/Berlin", watch=["r1"], listed={"complete": 2}, context_window=9,
             )  # fmt: skip
-            production_counts(source, **options, most_exact=0, most_tasks=2, lengths=True)
+            production_counts(
+                source, **options, most_exact=0, most_tasks=2, credit=FORK, lengths=True,
+                ceiling_factors=[0.5], unit_costs=["complete"],
+            )  # fmt: skip
             reading = Reading(taxonomy=taxonomy, since=at)
             list_runs(source, reading, outcomes=["complete"], first=2, until={"complete": at})
             count_named(source, reading, [("research", "r1")])
@@ -135,7 +138,7 @@ def test_lines_that_vary() -> None:
     assert "$until" not in text
     assert 'FROM "t" AS "rows"' in text
     assert set(bound) == {"since", "model"}
-    priced = query("priced", rows=found, ceilings=[{"limited": "a", "limit": 2.0}])
+    priced = query("priced", rows=found, ceilings=[{"limited": "a", "limit": 2.0}], factors=[])
     text, bound = priced.composed("NOT MATERIALIZED ")
     assert text.startswith('WITH "chosen_1" AS NOT MATERIALIZED (')
     assert {"limited_0": "a", "limit_0": 2.0}.items() <= bound.items()

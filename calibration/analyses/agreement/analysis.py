@@ -315,7 +315,8 @@ def _agreement_of(
 def credit_weights(taxonomy: Taxonomy) -> FloatArray:
     """Return partial-order weights in which a class is above those with less credit.
 
-    Classes of equal credit cannot be compared: a disagreement between them counts fully.
+    Classes of equal credit cannot be compared: a disagreement between them counts fully. The order
+    is that of workflows without credit of their own.
     """
     credits = taxonomy.credits
     above = [[k for k, other in enumerate(credits) if other > mine] for mine in credits]

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any, Literal
 
@@ -26,8 +26,9 @@ from calibration.records import (
     harness_of,
 )
 from calibration.store import Batch
+from calibration.success_rate.runs import credit_rows
 from calibration.tables.vocabulary import Recoded, Vocabulary
-from calibration.taxonomy import Taxonomy
+from calibration.taxonomy import CreditTable, Taxonomy
 from calibration.text import weeks_of
 
 UNKNOWN = "unknown"
@@ -153,6 +154,7 @@ class CalibrationData:
     """Labels and verdicts of the same traces, from any source.
 
     `taxonomy` : its questions concern the classes only where `ours` is true
+    `credit`, `own_credit` : of the classes, and of workflows with their own
     `sampling` : drawn at random by this package, claimed to be, or chosen: then no result extends
         to other traces
     `traces` : the traces of the rate (if chosen, of the batch): trace_id, workflow, task_key,
@@ -220,6 +222,7 @@ class CalibrationData:
     notes: tuple[str, ...] = ()
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
     recoded: tuple[Recoded, ...] = ()
+    own_credit: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def batch(self) -> Batch:
@@ -250,8 +253,38 @@ class CalibrationData:
 
     @property
     def credits(self) -> dict[str, float]:
-        """The credit of each class."""
+        """The credit of each class, in workflows without their own."""
         return dict(zip(self.classes, self.credit.tolist(), strict=True))
+
+    @property
+    def credit_table(self) -> CreditTable:
+        """The credit of the classes in every workflow."""
+        return CreditTable(credit=tuple(self.credit.tolist()), by_workflow=self.own_credit)
+
+    def at_credit(self, table: CreditTable) -> "CalibrationData":
+        """Return the data under another table of credit."""
+        return replace(self, credit=np.array(table.credit), own_credit=table.by_workflow)
+
+    @property
+    def tables(self) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
+        """The tables of credit that occur, and that of each trace; None where there is one."""
+        if not self.own_credit or not len(self.traces):
+            return self.credit[None], None
+        rows = self.credit_of(self.traces)
+        tables, table = np.unique(rows, axis=0, return_inverse=True)
+        if len(tables) == 1:
+            return tables, None
+        return tables, np.asarray(table, dtype=np.int64).ravel()
+
+    def credit_of(
+        self, traces: pd.DataFrame, rows: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the credit of the classes, or of those of each trace where workflows differ."""
+        if not self.own_credit:
+            return self.credit
+        if rows is not None:
+            traces = traces[rows]
+        return credit_rows(self.credit_table, traces["workflow"].tolist())
 
     @property
     def open_disagreements(self) -> int:
@@ -308,6 +341,7 @@ class CalibrationData:
             first_human=first,
             overlap=overlap,
             strata=self._strata_of_labels(),
+            table=None if (table := self.tables[1]) is None else table[self.at],
         )
 
     def _strata_of_labels(self) -> NDArray[np.int64] | None:
@@ -361,6 +395,7 @@ class CalibrationData:
             "kind": kind,
             "classes": self.classes,
             "credit": self.credit.tolist(),
+            **({"own_credit": dict(self.own_credit)} if self.own_credit else {}),
             "verdict_names": self.verdict_names,
             "skipped": sorted(self.skipped_ids),
             **settings,
@@ -557,13 +592,14 @@ def _reviewed(
     weights = np.ones(len(names)) if sample.weights is None else np.asarray(sample.weights)
     judged = np.bincount(data.verdicts, minlength=len(data.verdict_names))
     of_labels = np.bincount(sample.verdicts, weights=weights, minlength=judged.size)
+    credit = np.broadcast_to(data.credit_of(labelled), (len(names), k))
     found = []
     for row in rows:
         verdict, shares = int(sample.verdicts[row]), np.asarray(sample.human)[row]
         differs = verdict >= k or bool(shares[verdict] < ALL)
         difference = question = None
         if verdict < k and differs:
-            difference = float(data.credit[verdict] - shares @ data.credit)
+            difference = float(credit[row, verdict] - shares @ credit[row])
             others = shares.copy()
             others[verdict] = 0
             question = None if parting is None else parting[int(others.argmax())][verdict]

@@ -40,7 +40,7 @@ from calibration.tables.vocabulary import (
     in_order,
     read_outcomes,
 )
-from calibration.taxonomy import Taxonomy, default_taxonomy
+from calibration.taxonomy import CreditTable, Taxonomy, default_taxonomy
 from calibration.text import arms_left_out
 from calibration.trace_formats.fields import FieldError, number, whole, wrong
 from calibration.trace_formats.json_scanner import decode_text
@@ -164,7 +164,8 @@ def load_tables(
         ),
         taxonomy=known,
         classes=named,
-        credit=np.array(worth),
+        credit=np.array(worth.credit),
+        own_credit=worth.by_workflow,
         sampling="claimed",
         traces=traces,
         verdict_names=names,
@@ -243,18 +244,25 @@ def _with_unjudged(
 
 def _credit(
     vocabulary: Vocabulary, given: Mapping[str, float] | None, taxonomy: Taxonomy
-) -> list[float]:
+) -> CreditTable:
+    """Return the credit of the classes; that of workflows for what is not given for all."""
     classes, final = vocabulary.classes, vocabulary.final
-    ours = taxonomy.credit if set(classes) <= set(taxonomy.credit) else {}
+    known = set(classes) <= set(taxonomy.names)
     for name in given or {}:
         if name not in (*final, *classes):
             raise InputError(f"--credit: {name!r:.80} is not one of {', '.join(final):.200}")
-    if given is None and not ours:
+    if given is None and not known:
         shown = ",".join(f"{name}=..." for name in final)
         raise InputError(f"the credit of each class is needed: --credit {shown:.300}")
-    # Without a merged class, credit is given for every class or for none.
-    worth = dict(given or {}) if given and not vocabulary.merged else {**ours, **(given or {})}
-    return [_worth(name, vocabulary, worth, given or {}) for name in final]
+
+    def of(workflow: str | None) -> tuple[float, ...]:
+        # Without a merged class, credit is given for every class or for none.
+        ours = taxonomy.credit_in(workflow) if known and (not given or vocabulary.merged) else {}
+        worth = {**ours, **(given or {})}
+        return tuple(_worth(name, vocabulary, worth, given or {}) for name in final)
+
+    own = taxonomy.credit_table.by_workflow
+    return CreditTable(credit=of(None), by_workflow={name: of(name) for name in own}).mapped(tuple)
 
 
 def _worth(

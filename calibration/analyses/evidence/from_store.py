@@ -280,6 +280,7 @@ def load_batch(
         taxonomy=taxonomy,
         classes=taxonomy.names,
         credit=np.array(taxonomy.credits),
+        own_credit=taxonomy.credit_table.by_workflow,
         sampling="drawn" if batch.is_sample else "chosen",
         traces=traces,
         verdict_names=(*taxonomy.names, NO_VERDICT),
@@ -564,10 +565,13 @@ def _simulated(*frames: pd.DataFrame) -> bool:
     return found == {True}
 
 
-def trace_penalties(frame: pd.DataFrame) -> NDArray[np.float64]:
-    """Return the penalty of each trace, zero without a cost or a ceiling."""
+def trace_penalties(frame: pd.DataFrame, *, factor: float = 1.0) -> NDArray[np.float64]:
+    """Return the penalty of each trace, zero without a cost or a ceiling.
+
+    `factor` multiplies every ceiling.
+    """
     costs = known_costs(frame)
-    ceilings = frame["ceiling_usd"].fillna(1.0).to_numpy(dtype=np.float64)
+    ceilings = factor * frame["ceiling_usd"].fillna(1.0).to_numpy(dtype=np.float64)
     return cost_penalties(costs, ceilings, frame["units"].to_numpy(dtype=np.float64))
 
 

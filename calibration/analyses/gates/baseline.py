@@ -23,6 +23,7 @@ from calibration.success_rate.resampling import share_feature
 from calibration.success_rate.runs import (
     OTHER_SCORE,
     RunCounts,
+    checked_credit,
     counts_of_frame,
     runs_of_tasks,
 )
@@ -203,7 +204,7 @@ def _asr(
         return _refused(OTHER_CEILINGS.format(which=which))
     sides = before.runs, now.runs
     notes = [note]
-    if not np.array_equal(sides[0].credit, sides[1].credit):
+    if sides[0].credit_table != sides[1].credit_table:
         default = default_credits(now.runs.taxonomy)
         sides = restated_runs(before.runs, default), restated_runs(now.runs, default)
         words = credit_in_words(default)
@@ -291,6 +292,7 @@ def baseline_data(found: Comparable) -> dict[str, Any]:
         "ceilings": dict(found.ceilings),
         "partial_plus_passes": found.partial_plus_passes,
         "credit": found.runs.credit.tolist(),
+        **({"own_credit": dict(own)} if (own := found.runs.own_credit) else {}),
         "runs": _columns(_frame(found.runs)),
         "tasks": {
             "names": None if rates.names is None else rates.names.tolist(),
@@ -360,6 +362,8 @@ def _comparable(part: Mapping[str, Any], taxonomy: Taxonomy) -> Comparable:
     if not isinstance(part["partial_plus_passes"], bool):
         raise TypeError("'partial_plus_passes' must be true or false")
     runs = counts_of_frame(pd.DataFrame(part["runs"]), taxonomy=taxonomy, credit=part["credit"])
+    # Only scores are compared, which have the credit of the workflows in them.
+    runs = replace(runs, own_credit=_own_credit(part.get("own_credit", {}), taxonomy))
     tasks = part["tasks"]
     sizes = {len(column) for column in tasks.values() if column is not None}
     if len(sizes) != 1 or sizes == {0}:
@@ -385,6 +389,14 @@ def _comparable(part: Mapping[str, Any], taxonomy: Taxonomy) -> Comparable:
         ),
         failed=tuple(map(str, part["failed"])),
     )
+
+
+def _own_credit(given: object, taxonomy: Taxonomy) -> dict[str, tuple[float, ...]]:
+    if not isinstance(given, dict):
+        raise TypeError(f"'own_credit' must be an object, got {given!r:.40}")
+    return {
+        str(name): tuple(checked_credit(table, taxonomy).tolist()) for name, table in given.items()
+    }
 
 
 def _whole(tasks: Mapping[str, Any], name: str) -> Any:

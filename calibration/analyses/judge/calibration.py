@@ -54,6 +54,7 @@ from calibration.statistics.estimate import Estimate, cluster_indices, not_estim
 from calibration.statistics.intervals import METHOD, exact_limits
 from calibration.statistics.means import MeanAgainstZero, mean_against_zero
 from calibration.store import Store
+from calibration.success_rate.runs import class_credit, gross_scores
 from calibration.tables.vocabulary import Recoded
 from calibration.text import counted
 
@@ -153,6 +154,7 @@ class JudgeCalibration:
     `disagreements` : labelled traces on which not every human agrees with the verdict
     `recoded` : outcomes of tables that were taken as others
     `titles` : of the classes, where they are those of the taxonomy
+    `own_credit` : workflows with other credit, and the classes in question
     """
 
     provenance: Provenance
@@ -174,6 +176,7 @@ class JudgeCalibration:
     set_aside: tuple[SetAside, ...] = ()
     recoded: tuple[Recoded, ...] = ()
     titles: dict[str, str] = field(default_factory=dict)
+    own_credit: dict[str, dict[str, float]] = field(default_factory=dict)
     seed: int = 0
     estimand: Estimand = "process"
     fingerprint: str
@@ -243,24 +246,24 @@ def calibrate_judge(data: CalibrationData, options: CalibrationOptions) -> Judge
         set_aside=data.set_aside,
         recoded=data.recoded,
         titles=data.taxonomy.titles if data.ours else {},
+        own_credit=data.credit_table.differing(
+            data.classes, sorted(data.traces["workflow"].dropna().astype(str).unique())
+        ),
         seed=options.seed,
         estimand=options.estimand,
         fingerprint=data.fingerprint("judge", options.estimation),
     )
 
 
-def rate_at_credit(
-    data: CalibrationData, judge: JudgeCalibration, credit: Sequence[float]
-) -> Estimate:
-    """Return the headline of a calibration under another table of credit."""
+def rate_of_other(data: CalibrationData, judge: JudgeCalibration) -> Estimate:
+    """Return the headline of a calibration on its data at other credit or other penalties."""
     options = CalibrationOptions(
         design=judge.design,
         confidence_level=judge.calibration.confidence_level,
         seed=judge.seed,
         estimand=judge.estimand,
     )
-    other = replace(data, credit=np.asarray(credit, dtype=np.float64))
-    found = _estimated(other, other.sample(judge.design), options, HEADLINES).headline_estimate
+    found = _estimated(data, data.sample(judge.design), options, HEADLINES).headline_estimate
     if found is None:
         why = "the estimator is refused at these weights"
         return not_estimable(why, method=HEADLINE[judge.design])
@@ -280,12 +283,14 @@ def _estimated(
             verdict_names=data.verdict_names, estimators=estimators, **options.estimation,
         )  # fmt: skip
     counted = data.production(options.design)
+    tables, table = data.tables
     return calibrate(
         sample,
         production_verdicts=data.verdicts[counted],
         production_penalties=data.penalties[counted],
         production_tasks=data.tasks[counted],
-        credit=data.credit,
+        production_table=None if table is None else table[counted],
+        credit=tables,
         n_verdicts=len(data.verdict_names),
         verdict_names=data.verdict_names,
         open_disagreements=data.open_disagreements,
@@ -432,7 +437,8 @@ def _reviewers(
             _still_open(data), method=EFFECTS_METHOD, n=0, confidence_level=level
         )
         return dict.fromkeys(names, refused)
-    worth = np.maximum(0.0, data.credit - data.penalties[data.at][shared, None])
+    credit = data.credit_of(data.labelled, shared)
+    worth = np.maximum(0.0, credit - data.penalties[data.at][shared, None])
     settled = data.human[shared].argmax(axis=1)
     effects = reviewer_effects(data.codes()[shared], settled, worth, confidence_level=level)
     return dict(zip(names, effects, strict=True))
@@ -495,6 +501,7 @@ def _if_skipped(
     if data.weights is not None and data.skipped_weights is not None:
         weights = np.concatenate([data.weights, data.skipped_weights])
     anything = np.eye(len(data.classes))[np.zeros(data.skipped, dtype=np.int64)]
+    table = data.tables[1]
     return if_skipped(
         LabelledSample(
             human=np.vstack([data.human, anything]),
@@ -502,6 +509,7 @@ def _if_skipped(
             penalties=data.penalties[rows],
             weights=weights,
             clusters=data.tasks[rows],
+            table=None if table is None else table[rows],
         ),
         np.arange(rows.size) >= data.at.size,
         found.production,
@@ -756,7 +764,7 @@ def labels_of(data: CalibrationData, analysis: JudgeCalibration) -> CalibratedLa
         weights=data.weights,
     )
     given = found.given[data.verdicts, flow]
-    worth = np.maximum(0.0, data.credit - data.penalties[:, None])
+    worth = np.maximum(0.0, data.credit_of(data.traces) - data.penalties[:, None])
     plug_in = float((given * worth).sum(axis=1).mean())
     return CalibratedLabels(
         frame=_frame(data, analysis, found, flow),
@@ -831,12 +839,13 @@ def credit_gaps(
 ) -> CreditGaps:
     """Return the credit gaps of some labelled traces."""
     of = rows & (sample.verdicts < len(data.classes))
-    credit = data.credit[sample.verdicts[of]]
+    worth = data.credit_of(data.labelled, of)
+    credit = class_credit(worth, sample.verdicts[of])
     weights = sample.weights
     return CreditGaps(
         rows=of,
         verdict_credit=credit,
-        gap=credit - np.asarray(sample.human)[of] @ data.credit,
+        gap=credit - gross_scores(np.asarray(sample.human)[of], worth),
         weights=None if weights is None else np.asarray(weights, dtype=np.float64)[of],
         tasks=None if sample.clusters is None else sample.clusters[of],
     )

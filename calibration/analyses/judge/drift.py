@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,6 +36,7 @@ from calibration.statistics.contingency import TestResult, holm, mcnemar
 from calibration.statistics.estimate import OK, Estimate
 from calibration.statistics.means import MeanAgainstZero, mean_against_zero
 from calibration.store import Store
+from calibration.success_rate.runs import class_credit, credit_rows, gross_scores
 from calibration.tables.labels import VerdictFile, read_verdicts
 from calibration.tables.vocabulary import NO_CLASS
 from calibration.text import first_day
@@ -106,13 +108,21 @@ class JudgeDrift:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Both:
-    """Verdicts of both judges, before and after, on the traces that both judged."""
+    """Verdicts of both judges, before and after, on the traces that both judged.
+
+    `credit` is of the classes, or of those of each trace where workflows have their own.
+    """
 
     trace_ids: list[str]
     codes: NDArray[np.int64]
     tasks: NDArray[np.str_]
     names: tuple[str, ...]
+    n_classes: int
     credit: NDArray[np.float64]
+
+    def credit_at(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the credit of the classes, or of those of some traces where workflows differ."""
+        return self.credit if self.credit.ndim == 1 else self.credit[rows]
 
 
 def _drift(
@@ -124,15 +134,16 @@ def _drift(
     taxonomy: str,
 ) -> JudgeDrift:
     """Compare the verdicts of two judges on the same traces, and both with the humans."""
-    codes, credit, level = both.codes, both.credit, options.confidence_level
-    n_verdicts = max(credit.size, int(codes.max()) + 1)
+    codes, n_classes, level = both.codes, both.n_classes, options.confidence_level
+    n_verdicts = max(n_classes, int(codes.max()) + 1)
     cells = codes[:, 0] * n_verdicts + codes[:, 1]
     table = np.bincount(cells, minlength=n_verdicts**2).reshape(n_verdicts, n_verdicts)
     patterns, of_item = patterns_of_items(codes, n_classes=n_verdicts)
     repeat = np.unique(both.tasks).size < len(codes)
     clusters = clusters_of(of_item, both.tasks, n_patterns=len(patterns.counts)) if repeat else None
-    classes = (codes < credit.size).all(axis=1)
-    of_credit = credit[codes[classes]]
+    classes: NDArray[np.bool_] = np.all(codes < n_classes, axis=1)
+    credit = both.credit_at(classes)
+    before, after = (class_credit(credit, codes[classes, side]) for side in (0, 1))
     frame = pd.DataFrame(codes, columns=["before", "after"]).assign(
         trace_id=both.trace_ids, task=both.tasks
     )
@@ -147,7 +158,7 @@ def _drift(
         table=tuple(tuple(row) for row in table.tolist()),
         classes=_classes(table.astype(np.int64), both.names),
         credit_change=mean_against_zero(
-            of_credit[:, 1] - of_credit[:, 0],
+            after - before,
             nothing=NOT_CLASSES,
             clusters=both.tasks[classes],
             confidence_level=level,
@@ -189,9 +200,7 @@ def _classes(table: NDArray[np.int64], names: Sequence[str]) -> tuple[ClassDrift
 def _against(
     both: _Both, data: CalibrationData, options: CalibrationOptions
 ) -> AgainstHumans | None:
-    sample, credit, confidence_level = (
-        data.sample(options.design), both.credit, options.confidence_level,
-    )  # fmt: skip
+    sample, confidence_level = data.sample(options.design), options.confidence_level
     place = {trace_id: k for k, trace_id in enumerate(both.trace_ids)}
     at = data.labelled["trace_id"].map(place)
     known = at.notna().to_numpy()
@@ -201,11 +210,13 @@ def _against(
     weights = None if sample.weights is None else np.asarray(sample.weights)[known]
     n = len(codes)
     # Zero columns: a verdict that is no class is never right.
-    beyond = max(0, int(codes.max(initial=0)) + 1 - credit.size)
+    beyond = max(0, int(codes.max(initial=0)) + 1 - both.n_classes)
     human = np.column_stack([shares, np.zeros((n, beyond))])
     right = np.take_along_axis(human, codes, axis=1)
-    classes: NDArray[np.bool_] = np.all(codes < credit.size, axis=1)
-    gaps = credit[codes[classes]] - (shares[classes] @ credit)[:, None]
+    classes: NDArray[np.bool_] = np.all(codes < both.n_classes, axis=1)
+    credit = both.credit_at(rows[classes])
+    given = gross_scores(shares[classes], credit)
+    gaps = np.column_stack([class_credit(credit, codes[classes, side]) - given for side in (0, 1)])
     every = np.ones(n, dtype=bool)
 
     def mean(values: NDArray[np.float64], rows: NDArray[np.bool_], low: float) -> MeanAgainstZero:
@@ -258,7 +269,8 @@ def compare_judges(
         codes=frame[["before", "after"]].to_numpy(dtype=np.int64),
         tasks=frame["task_key"].to_numpy(dtype=str),
         names=names,
-        credit=np.array(taxonomy.credits),
+        n_classes=len(taxonomy.names),
+        credit=credit_rows(taxonomy.credit_table, frame["workflow"].tolist()),
     )
     provenance = Provenance(
         source="store",
@@ -288,7 +300,7 @@ def _check(store: Store, *judges: str) -> None:
 def _on_both(store: Store, before: str, after: str, names: Sequence[str]) -> pd.DataFrame:
     """Return the production traces that both judged, with both verdict codes."""
     code = {name: k for k, name in enumerate(names)}
-    frame = store.production_traces()[["trace_id", "task_key", "simulated"]]
+    frame = store.production_traces()[["trace_id", "workflow", "task_key", "simulated"]]
     for name, judge in (("before", before), ("after", after)):
         verdicts = store.verdict_frame(judge)
         outcomes = pd.DataFrame(
@@ -335,7 +347,8 @@ def compare_verdicts(
         codes=np.column_stack([theirs, data.verdicts[common]]).astype(np.int64),
         tasks=data.traces["task_key"].to_numpy(dtype=str)[common],
         names=names,
-        credit=data.credit,
+        n_classes=len(data.classes),
+        credit=data.credit_of(data.traces.iloc[common]),
     )
     mine = data.provenance.judge_id or data.provenance.verdicts, data.provenance.verdicts
     yours = other.judge or other.path, other.path

@@ -256,15 +256,17 @@ class _Groups:
     def _make(self, name: str, of: NDArray[np.bool_], net: bool) -> LabelledGroup:
         data = self.data
         counted, labelled = of & self.counted, self.sample.where(of[data.at])
+        tables, table = data.tables
         return LabelledGroup(
             name=name,
             labelled=labelled if net else replace(labelled, penalties=None),
             production=production_sums(
                 data.verdicts[counted],
                 data.penalties[counted] if net else None,
-                credit=data.credit,
+                credit=tables,
                 n_verdicts=len(data.verdict_names),
                 tasks=data.tasks[counted],
+                table=None if table is None else table[counted],
             ),
         )
 

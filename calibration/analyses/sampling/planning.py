@@ -36,7 +36,7 @@ from calibration.judge_calibration.samples import production_sums
 from calibration.judge_calibration.strata import Gain, effective_gain, verdict_strata
 from calibration.statistics.estimate import Estimate
 from calibration.store import Store
-from calibration.success_rate.runs import scores
+from calibration.success_rate.runs import class_credit, credit_rows, scores
 from calibration.taxonomy import Taxonomy
 
 UNREACHABLE = "no number of labels gives that half-width: import more traces or ask for less"
@@ -364,7 +364,7 @@ def _basis(
     if loaded is not None and len(loaded.labelled):
         return _basis_of(store, loaded, every, judge)
     taxonomy = store.taxonomy()
-    values = _credit(taxonomy)
+    values = _credit(taxonomy, every)
     codes: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
     if judge is not None:
         verdicts = store.verdict_frame(judge).set_index("trace_id")["outcome"]
@@ -381,7 +381,7 @@ def _basis_of(
 ) -> _Basis:
     """Measure on a labelled batch how scores vary; `every` is the population to draw from."""
     taxonomy = loaded.taxonomy
-    values = _credit(taxonomy)
+    values = _credit(taxonomy, every)
     own: NDArray[np.int64] = np.zeros(len(loaded.labelled), dtype=np.int64)
     counts: NDArray[np.int64] = np.array([len(every)], dtype=np.int64)
     if judge_id is not None:
@@ -394,8 +394,12 @@ def _basis_of(
     tasks = pd.factorize(loaded.labelled["task_key"])[0]
     clusters = tasks
     penalties = trace_penalties(loaded.labelled)
-    score = scores(loaded.human, penalties, credit=taxonomy.credits)
-    promised = np.maximum(0.0, np.nan_to_num(values)[own] - penalties)
+    credit = loaded.credit_of(loaded.labelled)
+    score = scores(loaded.human, penalties, credit=credit)
+    beyond = np.zeros((*credit.shape[:-1], 1))
+    promised = np.maximum(
+        0.0, class_credit(np.concatenate([credit, beyond], axis=-1), own) - penalties
+    )
     spread = measured_spread(
         score,
         own,
@@ -427,12 +431,14 @@ def _reviewers(store: Store, loaded: CalibrationData, judge_id: str) -> _Reviewe
     sample = data.sample("production")
     if sample.overlap is None or data.open_disagreements or not data.overlap_random:
         return None
+    tables, table = data.tables
     production = production_sums(
         data.verdicts,
         data.penalties,
-        credit=data.credit,
+        credit=tables,
         n_verdicts=len(data.verdict_names),
         tasks=data.tasks,
+        table=table,
     )
     found = two_phase(sample, production).variance_correction
     if found is None:
@@ -442,8 +448,10 @@ def _reviewers(store: Store, loaded: CalibrationData, judge_id: str) -> _Reviewe
     return _Reviewers(variance_correction=found, differ=float((of_trace[shared] > 1).mean()))
 
 
-def _credit(taxonomy: Taxonomy) -> NDArray[np.float64]:
-    return np.array([*taxonomy.credits, np.nan])
+def _credit(taxonomy: Taxonomy, every: pd.DataFrame) -> NDArray[np.float64]:
+    """Return the credit of the verdicts: the mean over traces where workflows have their own."""
+    credit = credit_rows(taxonomy.credit_table, every["workflow"].tolist())
+    return np.array([*(credit if credit.ndim == 1 else credit.mean(axis=0)), np.nan])
 
 
 def _notes(basis: _Basis, loaded: CalibrationData | None, seconds: float | None) -> tuple[str, ...]:

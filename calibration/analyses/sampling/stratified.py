@@ -194,7 +194,7 @@ def _spread(
     loaded: CalibrationData, frame: pd.DataFrame, strata: VerdictStrata, verdicts: pd.DataFrame
 ) -> NDArray[np.float64]:
     penalties = trace_penalties(loaded.labelled)
-    score = scores(loaded.human, penalties, credit=loaded.credit)
+    score = scores(loaded.human, penalties, credit=loaded.credit_of(loaded.labelled))
     row = {trace_id: place for place, trace_id in enumerate(frame["trace_id"])}
     at = loaded.labelled["trace_id"].map(row)
     there = at.notna().to_numpy()

@@ -13,6 +13,7 @@ import pandas as pd
 from calibration.analyses.success_rate.report import (
     PREVIOUS,
     SHOWN_RUNS,
+    AtOtherCeilings,
     AtOtherWeights,
     Change,
     CostPanel,
@@ -64,7 +65,7 @@ from calibration.success_rate.runs import RunCounts, labels_of
 from calibration.success_rate.trend import WeeklySeries, mix_shifts, weekly_series
 from calibration.success_rate.trials import success_by_length
 from calibration.tables.rows import as_csv
-from calibration.taxonomy import Taxonomy
+from calibration.taxonomy import CreditTable, Taxonomy
 from calibration.text import calendar, counted
 
 # Numbers of trials taken together in a report, as far as tasks have so many, and agents shown.
@@ -397,6 +398,9 @@ def assemble(
         asr_range=rate.asr_range,
         rounding=rate.rounding,
         classes=tuple(_classes(loaded, shares)),
+        own_credit=loaded.taxonomy.credit_table.differing(
+            loaded.taxonomy.names, sorted(counts.cells["workflow"].dropna().astype(str).unique())
+        ),
         cost=cost_panel(loaded, rate),
         change=_change(loaded),
         weekly=by_week.result(),
@@ -416,6 +420,7 @@ def assemble(
             for sums in loaded.lengths
         ),
         sensitivity=tuple(sensitivity(loaded)),
+        at_ceilings=(),
         signals=signals(loaded.operation),
         verdict_mix=verdict_mix(loaded.operation),
         latency=latency_of(loaded.operation.latency),
@@ -675,15 +680,28 @@ def at_weights(
     kind: str,
     taxonomy: Taxonomy,
     own: Estimate,
-    at: Callable[[str, tuple[float, ...]], Estimate],
+    at: Callable[[str, CreditTable], Estimate],
 ) -> Iterator[AtOtherWeights]:
     """Yield a rate as reported, and `at` each other credit table."""
-    credit = taxonomy.credits
-    words = f"{kind}as reported ({credit_in_words(credit)})"
-    yield AtOtherWeights(name=words, credit=credit, asr=own)
+    table = taxonomy.credit_table
+    listed = [credit_in_words(table.credit)]
+    listed += [f"{name} {credit_in_words(own)}" for name, own in table.by_workflow.items()]
+    words = f"{kind}as reported ({'; '.join(listed)})"
+    yield AtOtherWeights(name=words, credit=table.credit, asr=own)
     for name, other in other_tables(taxonomy).items():
         words = f"{kind}{table_in_words(name, other)}"
-        yield AtOtherWeights(name=words, credit=other, asr=at(name, other))
+        yield AtOtherWeights(name=words, credit=other.credit, asr=at(name, other))
+
+
+def at_ceilings(
+    rates: Mapping[float, Mapping[str | None, Estimate]],
+) -> tuple[AtOtherCeilings, ...]:
+    """Return rates by factor of the ceilings and by workflow, None for all together."""
+    return tuple(
+        AtOtherCeilings(factor=factor, workflow=workflow, asr=asr)
+        for factor, found in sorted(rates.items())
+        for workflow, asr in found.items()
+    )
 
 
 def work_list(

@@ -31,6 +31,7 @@ from calibration.success_rate.comparison import MARGIN, Comparison, Rule, compar
 from calibration.success_rate.ranking import MOST_RUNS, Ranking, rank_runs
 from calibration.success_rate.runs import RunCounts
 from calibration.taxonomy import Taxonomy, default_credits, default_taxonomy
+from calibration.text import own_credit
 
 RESTATED = (
     "The two sides have other weights; both are restated under {whose} weights "
@@ -111,7 +112,7 @@ def compare_files(
     _same_ceilings(one, other)
     restated = None
     runs = one.runs, _recoded(other.runs, one.taxonomy)
-    if not np.array_equal(runs[0].credit, runs[1].credit):
+    if runs[0].credit_table != runs[1].credit_table:
         default = default_credits(one.taxonomy)
         runs = restated_runs(runs[0], default), restated_runs(runs[1], default)
         published = set(one.taxonomy.names) == set(default_taxonomy().names)
@@ -204,6 +205,8 @@ def _settings(a: Place, b: Place) -> dict[str, Any]:
 
 
 def _side(read: ProductionRead, place: Place) -> Side:
+    seen = read.counts.cells["workflow"].dropna().unique()
+    other = read.taxonomy.credit_table.differing(read.taxonomy.names, sorted(map(str, seen)))
     return Side(
         name=", ".join(place.names),
         n=read.counts.n_kept,
@@ -211,7 +214,10 @@ def _side(read: ProductionRead, place: Place) -> Side:
         taxonomy_version=read.taxonomy.version,
         taxonomy_fingerprint=read.taxonomy.fingerprint,
         set_aside=tuple(map(left_out, read.counts.set_aside)),
-        notes=reading_notes(read.counts.notes, read.counts.n_kept, read.counts.n_perturbed),
+        notes=(
+            *own_credit(other),
+            *reading_notes(read.counts.notes, read.counts.n_kept, read.counts.n_perturbed),
+        ),
     )
 
 
@@ -432,9 +438,7 @@ def _several(
     left_out: str = "",
 ) -> SeveralRuns:
     first, restated = kept[0], None
-    if any(not np.array_equal(one.credit, first.runs.credit) for one in runs.values()) or any(
-        one.own_credit != first.runs.own_credit for one in runs.values()
-    ):
+    if any(one.credit_table != first.runs.credit_table for one in runs.values()):
         default = default_credits(first.taxonomy)
         runs = {name: restated_runs(one, default) for name, one in runs.items()}
         restated = ALL_RESTATED.format(weights=credit_in_words(default))

@@ -19,6 +19,7 @@ from calibration.analyses.success_rate.assembly import (
     LoadedRuns,
     Operation,
     assemble,
+    at_ceilings,
     rate_group,
     tasks_by_week,
     work_csv,
@@ -28,9 +29,11 @@ from calibration.analyses.success_rate.assembly import (
 )
 from calibration.analyses.success_rate.evaluation import EvaluationFacts, evaluation_checks
 from calibration.analyses.success_rate.report import (
+    CEILING_FACTORS,
     PLACES,
     PREVIOUS,
     SHOWN_RUNS,
+    AtOtherCeilings,
     LeftOutRows,
     Origin,
     Passes,
@@ -46,20 +49,20 @@ from calibration.analyses.success_rate.report import (
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.records import VERSION, Workflow
-from calibration.runs import CreditTable, ProductionCounts, production_counts
+from calibration.runs import ProductionCounts, production_counts
 from calibration.runs.columns import OF_GATES
 from calibration.runs.counts import Reading, columns_of, count_named, laid_out, list_runs
 from calibration.runs.results import Example, GateQuery, Notes, SetAsideRows
 from calibration.runs.sources import Place, kept_open, place_of
-from calibration.statistics.estimate import BoolArray, IntArray
+from calibration.statistics.estimate import BoolArray, Estimate, IntArray
 from calibration.success_rate.pass_at_k import Trials, pass_over_tasks
-from calibration.success_rate.rate import rate_of_counts, rates_by
+from calibration.success_rate.rate import rate_of_counts, rates_by, score_of, units_a_group
 from calibration.success_rate.runs import RunCounts, counts_of_frame
-from calibration.taxonomy import Taxonomy, default_taxonomy
+from calibration.taxonomy import CreditTable, Taxonomy, default_taxonomy
 from calibration.text import arms_left_out, counted
 
 DIGITS = 6
-PASS_PART, UNKNOWN, MANY = 7, "unknown", np.iinfo(np.int64).max
+PASS_PART, CEILING_PART, UNKNOWN, MANY = 7, 11, "unknown", np.iinfo(np.int64).max
 MANY_TASKS = "Repeated trials are not shown for so many tasks: `asr trials` takes them."
 Window = tuple[datetime | None, datetime | None]
 
@@ -80,7 +83,7 @@ class ProductionRead:
     reading: Reading
     sources: tuple[SourceFile, ...]
     columns: tuple[str, ...]
-    tables: Mapping[str, tuple[float, ...]]
+    tables: Mapping[str, CreditTable]
     n_reference: int
 
     def by(self, name: str) -> RunCounts:
@@ -122,11 +125,14 @@ def read_production(
     named_tasks: bool = False,
     gates: GateQuery | None = None,
     lengths: bool = False,
+    ceiling_factors: Sequence[float] = (),
+    unit_costs: Sequence[str] = (),
 ) -> ProductionRead:
     """Read production files, or another place; `window` overrides that of the options.
 
     `named_tasks` makes tasks of two files comparable; `gates` adds the counts that gates need,
-    `lengths` those of success by the length of runs.
+    `lengths` those of success by the length of runs; `ceiling_factors` and `unit_costs` are as in
+    `production_counts`.
 
     Raises
     ------
@@ -147,7 +153,7 @@ def read_production(
             source,
             taxonomy=known,
             columns=options.columns,
-            further={name: CreditTable(credit=credit) for name, credit in tables.items()},
+            further=tables,
             known_workflows_only=not options.any_workflow,
             timezone=options.timezone,
             since=since,
@@ -158,6 +164,8 @@ def read_production(
             listed=dict.fromkeys(known.follow_up, SHOWN_RUNS),
             lengths=lengths,
             context_window=options.context_window,
+            ceiling_factors=ceiling_factors,
+            unit_costs=unit_costs,
         )
         n_reference = count_named(source, reading, reference) if counts.watched else 0
         name = source.name
@@ -443,7 +451,10 @@ def report_on_files(
     taxonomy = taxonomy or default_taxonomy()
     options.check_targets(taxonomy)
     with kept_open(place_of(paths)) as place:
-        read = read_production(place, taxonomy=taxonomy, options=options, lengths=True)
+        read = read_production(
+            place, taxonomy=taxonomy, options=options, lengths=True,
+            ceiling_factors=CEILING_FACTORS,
+        )  # fmt: skip
         earlier = _earlier(place, taxonomy, options)
         by_tag, tags_left_out = tag_groups(place, read, options)
         lists = tuple(work_lists(place, read))
@@ -458,6 +469,7 @@ def report_on_files(
     )
     return replace(
         made,
+        at_ceilings=_at_ceilings(read, made, options),
         by_tag=by_tag,
         tags_left_out=tags_left_out,
         tag_meanings=read.taxonomy.meanings(group.name or "" for group in by_tag),
@@ -523,6 +535,31 @@ def _evaluation(read: ProductionRead, origin: Origin, place: Place) -> Evaluatio
         n_reference=read.n_reference,
         repeats="" if "frame" in place.settings() else repetition(origin),
     )
+
+
+def _at_ceilings(
+    read: ProductionRead, made: SuccessRateReport, options: ReportOptions
+) -> tuple[AtOtherCeilings, ...]:
+    """Return the rate at other ceilings; nothing where no ceiling binds a known cost."""
+    if read.counts.cells["cost_known"].sum() == 0:
+        return ()
+    rates: dict[float, dict[str | None, Estimate]] = {
+        1.0: {None: made.asr} | {group.name: group.asr for group in made.by_workflow if group.name}
+    }
+    for number, factor in enumerate(CEILING_FACTORS):
+        counts = read.counts.at_ceiling(factor)
+        whole, by_workflow = (
+            runs_of(counts, read.taxonomy, stratify=options.stratify, by=by)
+            for by in (None, "workflow")
+        )
+        labels = by_workflow.labels("workflow")
+        parts = {name: by_workflow.where(labels.of(name)) for name in labels.seen}
+        most = units_a_group(len(parts))
+        resampling = options.resampling(CEILING_PART + number)
+        rates[factor] = {None: score_of(whole, **resampling)} | {
+            name: score_of(part, most_units=most, **resampling) for name, part in parts.items()
+        }
+    return at_ceilings(rates)
 
 
 def _target(read: ProductionRead) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
@@ -25,6 +25,7 @@ from calibration.analyses.evidence.from_store import (
     load_batch,
     named_batches,
     started,
+    trace_penalties,
     with_judge,
 )
 from calibration.analyses.judge.calibration import (
@@ -32,7 +33,7 @@ from calibration.analyses.judge.calibration import (
     JudgeCalibration,
     audited,
     calibrate_judge,
-    rate_at_credit,
+    rate_of_other,
 )
 from calibration.analyses.judge.groups import COLUMN, GroupRow, group_rows
 from calibration.analyses.success_rate.assembly import (
@@ -43,6 +44,7 @@ from calibration.analyses.success_rate.assembly import (
     LoadedRuns,
     Operation,
     assemble,
+    at_ceilings,
     at_weights,
     rate_group,
     tasks_by_week,
@@ -53,7 +55,9 @@ from calibration.analyses.success_rate.assembly import (
 )
 from calibration.analyses.success_rate.evaluation import EvaluationFacts, evaluation_checks
 from calibration.analyses.success_rate.report import (
+    CEILING_FACTORS,
     PREVIOUS,
+    AtOtherCeilings,
     AtOtherWeights,
     JudgedRates,
     LeftOutRows,
@@ -87,7 +91,14 @@ from calibration.statistics.means import HUMAN, edges_of_bins, human_only
 from calibration.store import Store
 from calibration.success_rate.pass_at_k import PassAtK, count_trials, pass_over_tasks
 from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts, without_abandoned
-from calibration.success_rate.runs import RunCounts, absent_places, count_runs
+from calibration.success_rate.runs import (
+    RunCounts,
+    absent_places,
+    count_runs,
+    credit_rows,
+    gross_scores,
+    scores,
+)
 from calibration.taxonomy import Taxonomy
 from calibration.text import arms_left_out, calendar, counted, sentence, week_of
 
@@ -348,12 +359,13 @@ def human_rates(
         return while_open(found, n_open)
 
     taxonomy = loaded.taxonomy
-    credit, absent = np.array(taxonomy.credits), absent_places(taxonomy)
+    credit, absent = loaded.credit_of(loaded.labelled, rows), absent_places(taxonomy)
     own = human * np.maximum(0.0, credit - penalties[:, None])
     shares = with_enough_labels(map(mean, human.T), human)
+    workflows = loaded.labelled["workflow"][rows].tolist()
     return {
         "asr": mean(own.sum(axis=1)),
-        "asr_gross": mean(human @ credit),
+        "asr_gross": mean(gross_scores(human, credit)),
         "asr_without_abandoned": without_abandoned(
             taxonomy,
             mean(np.delete(own, absent, axis=1).sum(axis=1), 1.0 - human[:, absent].sum(axis=1)),
@@ -361,7 +373,7 @@ def human_rates(
         "pass_rate": shares[taxonomy.place(taxonomy.success)],
         "class_shares": shares,
         "at_other_credit": {
-            name: mean(sample.scores(np.array(table)))
+            name: mean(scores(human, penalties, credit=credit_rows(table, workflows)))
             for name, table in other_tables(taxonomy).items()
         },
     }
@@ -516,6 +528,7 @@ def report_with_work(store: Store, options: ReportOptions | None = None) -> Stor
     report = replace(
         made,
         sensitivity=(*corrected_at(rates), *made.sensitivity),
+        at_ceilings=_at_ceilings(rates, made.asr, by_workflow),
         by_workflow=by_workflow,
         by_model=by_model,
         by_version=by_version,
@@ -741,12 +754,12 @@ def tag_groups(rates: StoreRates, runs: LoadedRuns) -> tuple[tuple[RateGroup, ..
     return tuple(groups), len(tagged) - len(groups)
 
 
-def rate_at(rates: StoreRates, credit: Sequence[float]) -> Estimate:
-    """Return the corrected rate under another credit table."""
+def rate_of(rates: StoreRates, change: Callable[[CalibrationData], CalibrationData]) -> Estimate:
+    """Return the corrected rate after a change of the data, as of credit or ceilings."""
     if rates.options.workflow is None and rates.judge is not None:
-        return rate_at_credit(rates.loaded, rates.judge, credit)
-    other = replace(rates.whole, credit=np.asarray(credit, dtype=np.float64))
-    return rows_by(other, rates.options, "workflow")[rates.options.workflow].net.estimate
+        return rate_of_other(change(rates.loaded), rates.judge)
+    rows = rows_by(change(rates.whole), rates.options, "workflow")
+    return rows[rates.options.workflow].net.estimate
 
 
 def corrected_at(rates: StoreRates) -> Iterator[AtOtherWeights]:
@@ -756,8 +769,43 @@ def corrected_at(rates: StoreRates) -> Iterator[AtOtherWeights]:
             "corrected, ",
             rates.loaded.taxonomy,
             rates.corrected,
-            lambda _, credit: rate_at(rates, credit),
+            lambda _, table: rate_of(rates, lambda data: data.at_credit(table)),
         )
+
+
+def _at_ceilings(
+    rates: StoreRates, asr: Estimate, by_workflow: Sequence[RateGroup]
+) -> tuple[AtOtherCeilings, ...]:
+    """Return the headline and the rates of workflows at other ceilings.
+
+    Nothing where no cost has a ceiling.
+    """
+    if not np.isfinite(known_costs(rates.loaded.traces)).any():
+        return ()
+    found = {1.0: {None: asr} | {group.name: group.asr for group in by_workflow if group.name}}
+    for factor in CEILING_FACTORS:
+        moved = replace(
+            rates, loaded=_scaled(rates.loaded, factor), whole=_scaled(rates.whole, factor)
+        )
+        whole = rate_of(moved, lambda data: data) if rates.calibrated else _human_rate(moved)
+        groups = corrected_groups(moved, by_workflow, "workflow")
+        found[factor] = {None: whole} | {group.name: group.asr for group in groups if group.name}
+    return at_ceilings(found)
+
+
+def _scaled(data: CalibrationData, factor: float) -> CalibrationData:
+    return replace(data, penalties=trace_penalties(data.traces, factor=factor))
+
+
+def _human_rate(rates: StoreRates) -> Estimate:
+    """Return the rate of the labelled traces alone."""
+    whole, options = rates.whole, rates.options
+    inside = Part(workflow=options.workflow).of_workflow(whole.labelled)
+    made = human_rates(
+        whole, options, whole.sample(options.design), inside, population=len(rates.loaded.traces)
+    )
+    found: Estimate = made["asr"]
+    return found
 
 
 def passes(rates: StoreRates) -> tuple[tuple[Passes, ...], int]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -25,7 +26,7 @@ from calibration.success_rate.rate import ASR
 from calibration.success_rate.resampling import Interval
 from calibration.success_rate.trend import MixShift, WeeklySeries
 from calibration.success_rate.trials import SuccessByLength
-from calibration.taxonomy import Taxonomy, default_credits
+from calibration.taxonomy import CreditTable, Taxonomy, default_credits
 from calibration.text import first_day
 
 PREVIOUS = "previous"
@@ -39,6 +40,9 @@ DEFAULT_WEIGHTS = "default_weights"
 MOST_HASHED = 16_000_000
 
 PARTIAL = {"partial_30": 0.3, "partial_40": 0.4, "partial_50": 0.5}
+
+# Multiples of each ceiling at which the rate is shown beside the reported one.
+CEILING_FACTORS = (0.5, 2.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +134,15 @@ class AtOtherWeights:
 
     name: str
     credit: tuple[float, ...]
+    asr: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtOtherCeilings:
+    """The rate with every ceiling multiplied by a factor; `workflow` is None for all together."""
+
+    factor: float
+    workflow: str | None
     asr: Estimate
 
 
@@ -302,6 +315,8 @@ class SuccessRateReport:
         ASR with every missing cost at twice the ceiling, and with every one within it.
     marks : tuple of str
         Printed before everything else: simulated data, reference traces by force.
+    own_credit : mapping of str to mapping of str to float
+        Workflows whose runs earn other credit, with the classes in question.
     basis : str
         What identity, weeks, changes, groups and work lists rest on, if on less than the headline.
     """
@@ -332,6 +347,7 @@ class SuccessRateReport:
     goals: tuple[GoalLine, ...]
     by_length: tuple[SuccessByLength, ...]
     sensitivity: tuple[AtOtherWeights, ...]
+    at_ceilings: tuple[AtOtherCeilings, ...]
     signals: tuple[Signal, ...]
     latency: Latency | None
     origin: Origin
@@ -350,6 +366,7 @@ class SuccessRateReport:
     passes: tuple[Passes, ...] = ()
     estimand: Estimand = "process"
     evaluation: tuple[EvaluationCheck, ...] = ()
+    own_credit: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     details: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -726,25 +743,30 @@ def _moments(text: str, option: str, zone: ZoneInfo) -> tuple[datetime, datetime
     return first, after
 
 
-def other_tables(taxonomy: Taxonomy) -> dict[str, tuple[float, ...]]:
-    """Return the credit tables of the sensitivity analysis."""
-    partial = taxonomy.acceptable[1:]
+def other_tables(taxonomy: Taxonomy) -> dict[str, CreditTable]:
+    """Return the credit tables of the sensitivity analysis, each for all workflows."""
+    own, places = taxonomy.credit_table, [taxonomy.place(n) for n in taxonomy.acceptable[1:]]
     tables = {}
-    if len(partial) == 1:  # what several partial classes would be worth is not one number
+    if len(places) == 1:  # what several partial classes would be worth is not one number
         for name, worth in PARTIAL.items():
-            credits = taxonomy.credit | {partial[0]: worth}
-            tables[name] = tuple(credits.values())
-    default = default_credits(taxonomy)
-    if default != taxonomy.credits:
+            tables[name] = own.mapped(partial(_with_credit, places, worth))
+    default = CreditTable(credit=default_credits(taxonomy))
+    if default != own:
         tables[DEFAULT_WEIGHTS] = default
     return tables
 
 
-def table_in_words(name: str, credit: Sequence[float]) -> str:
+def _with_credit(
+    places: Sequence[int], worth: float, table: tuple[float, ...]
+) -> tuple[float, ...]:
+    return tuple(worth if place in places else own for place, own in enumerate(table))
+
+
+def table_in_words(name: str, table: CreditTable) -> str:
     """Return the name of a credit table for a reader."""
     if name in PARTIAL:
         return f"partial credit {PARTIAL[name]:g}"
-    return f"default weights ({credit_in_words(credit)})"
+    return f"default weights ({credit_in_words(table.credit)})"
 
 
 def credit_in_words(credit: Sequence[float]) -> str:

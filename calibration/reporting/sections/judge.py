@@ -50,7 +50,7 @@ from calibration.reporting.document import (
 )
 from calibration.statistics.estimate import OK, Estimate
 from calibration.statistics.means import MeanAgainstZero
-from calibration.text import counted, one_line, sentence
+from calibration.text import counted, one_line, own_credit, sentence
 
 DISAGREEMENTS_SHOWN = 20
 GROUPS_SHOWN = 12
@@ -506,7 +506,10 @@ def _outcomes(result: JudgeCalibration) -> Iterator[Section]:
         (name, percent_cell(share), f"{credit:g}")
         for (name, share), credit in zip(named, credits, strict=True)
     ]
-    found = table_of("", ("class", "share", "credit"), cells, notes=notes(named))
+    found = table_of(
+        "", ("class", "share", "credit"), cells,
+        notes=[*notes(named), *own_credit(result.own_credit)],
+    )  # fmt: skip
     yield Section(title="Outcome shares (corrected)", blocks=(found,))
 
 

@@ -53,7 +53,7 @@ from calibration.success_rate.trend import (
     Week,
     WeeklySeries,
 )
-from calibration.text import counted, shown
+from calibration.text import counted, own_credit, shown
 
 if TYPE_CHECKING:
     from calibration.analyses.demo import Demo
@@ -1102,7 +1102,10 @@ def _outcomes(report: SuccessRateReport) -> Iterator[Block]:
         marks,
         **scaled(marks, from_zero=True),
         bars=True,
-        notes=tuple(notes((c.title, c.share) for c in report.classes)),
+        notes=(
+            *notes((c.title, c.share) for c in report.classes),
+            *own_credit(report.own_credit),
+        ),
     )
     if report.change is None:
         yield small("No earlier runs to compare with.")
@@ -1227,6 +1230,29 @@ def _sensitivity(report: SuccessRateReport) -> Iterator[Block]:
         return
     named = [(row.name, row.asr) for row in report.sensitivity]
     yield rate_table("The same runs at other weights", "weights", named)
+    yield from _ceilings(report)
+
+
+def _ceilings(report: SuccessRateReport) -> Iterator[Block]:
+    """Yield the rate at multiples of each ceiling, all workflows together first."""
+    if not report.at_ceilings:
+        yield small("No cost with a ceiling is known: other ceilings change nothing.")
+        return
+    factors = sorted({row.factor for row in report.at_ceilings})
+    by: dict[str | None, dict[float, Estimate]] = {}
+    for row in report.at_ceilings:
+        by.setdefault(row.workflow, {})[row.factor] = row.asr
+    yield table_of(
+        "The same runs at other ceilings: ASR if every ceiling were multiplied",
+        ("workflow", *(f"x {factor:g}" for factor in factors)),
+        (
+            (
+                "all" if workflow is None else Name(workflow),
+                *(share(found[factor]) if factor in found else "-" for factor in factors),
+            )
+            for workflow, found in by.items()
+        ),
+    )
 
 
 def comparison_document(result: "ProductionComparison") -> Document:

@@ -8,6 +8,7 @@ SELECT
   ) AS "tail",
   CAST("class" AS TINYINT) AS "outcome",
   "penalty",
+  "@at", -- each factors
   "cost",
   identity_of("trace_id") AS "id",
   "reason",

@@ -2,6 +2,13 @@
 -- used twice is computed once.
 SELECT
   *,
+-- each factors:
+  CASE
+    WHEN "cost_known" AND "cost" > "ceiling" * $factor
+      THEN least(("cost" - "ceiling" * $factor) / ("ceiling" * $factor), 1.0)
+    ELSE 0.0
+  END AS "@at",
+-- end
   CASE
     WHEN "cost_known" AND "cost" > "ceiling" THEN least(("cost" - "ceiling") / "ceiling", 1.0)
     ELSE 0.0

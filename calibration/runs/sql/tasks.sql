@@ -26,6 +26,15 @@ SELECT
     END AS DOUBLE) - "penalty", 0.0
   )) AS "@score",
 -- end
+-- each whole:
+  sum(CAST(CASE
+    WHEN FALSE THEN 0.0
+    WHEN "workflow_place" = $own_workflow AND "outcome" = $own_class THEN $own_credit -- each own
+    WHEN "workflow" = $own_name AND "outcome" = $own_class THEN $own_credit -- each own_named
+    WHEN "outcome" = $any_class THEN $any_credit -- each any
+    ELSE 0.0
+  END AS DOUBLE)) AS "@score",
+-- end
   sum("penalty") AS "penalty"
 FROM (
   SELECT
