@@ -48,7 +48,7 @@ SHRUNK = "shrunk towards the other tasks"
 ADVISE_BAYESIAN = 30
 
 # Where fewer tasks differ from 0, or from 1, resamples of the tasks vary too little: with a limit
-# of 5, pass@3 of 30 tasks x 10 trials, p from Beta(4, 1), covers .76 where it is shown; with 10 .86.
+# of 5, pass@3 of 30 tasks x 10 trials, p from Beta(4, 1), covers .76 where it is shown; 10: .86.
 FEW_DIFFER = 10
 
 

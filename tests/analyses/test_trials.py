@@ -123,7 +123,7 @@ def test_an_interval_that_few_tasks_make_says_so_wherever_it_is_shown() -> None:
     at = pass_over_tasks(of, 3, rng=np.random.default_rng(1)).pass_at_k
     assert at.status.startswith("provisional: 1 in all but 3 of 50 tasks")
     assert at.interval is not None
-    two, some = (replace(of, c=np.where(np.arange(50) < n, 0, 3)) for n in (0, 5))
+    two, some = (replace(of, c=np.where(np.arange(50) < n, 0, 3)) for n in (0, 10))
     assert pass_over_tasks(two, 3, rng=np.random.default_rng(1)).pass_at_k.status[:9] == "one-sided"
     assert pass_over_tasks(some, 3, rng=np.random.default_rng(1)).pass_at_k.status == "ok"
     # Gates: also where they pass.

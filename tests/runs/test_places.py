@@ -66,7 +66,7 @@ def test_an_address_in_the_environment_does_not_hide_the_files(
     file = write(tmp_path / "f.csv", runs(MIXED10))
     monkeypatch.setenv("ASR_POSTGRES", "service=x")
     assert "49.0 % succeed" in asr("report", file).stdout
-    assert "two sides are compared, A and B, got 1" in asr("compare", file, code=2).stderr
+    assert "2 to 20 sets of runs are compared, got 1" in asr("compare", file, code=2).stderr
 
 
 @pytest.mark.parametrize(
