@@ -1,6 +1,7 @@
 """Import traces, verdicts and labels from files into the store, and export labels."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,7 +42,15 @@ from calibration.tables.labels import EXPOSED, LabelRow, VerdictRow, label_rows,
 from calibration.tables.rows import Row, as_csv, cell_text, located, none_of
 from calibration.taxonomy import Taxonomy
 from calibration.text import counted
-from calibration.trace_formats import ImportSettings, Parsed, Preview, detect, preview, read_traces
+from calibration.trace_formats import (
+    ImportSettings,
+    Parsed,
+    Preview,
+    SpanShelf,
+    detect,
+    preview,
+    read_traces,
+)
 from calibration.trace_formats.fields import wrong
 from calibration.trace_formats.json_scanner import decode_text
 from calibration.trace_formats.reliability_fields import read_violations
@@ -130,10 +139,11 @@ def read_files(
     set_aside: list[SetAside] = []
     read: list[FileRead] = []
     refused: list[TraceFormatError] = []
+    shelf = SpanShelf()
     for number, file in enumerate(files):
         before = len(parsed), len(set_aside)
         try:
-            for item in read_traces(file, settings):
+            for item in read_traces(file, settings, shelf=shelf):
                 runs = len(parsed) + len(set_aside)
                 if told is not None and runs % TELL_EVERY == 0:
                     told(number, runs)
@@ -159,6 +169,7 @@ def read_files(
                 set_aside=len(set_aside) - before[1],
             )
         )
+    read = _with_spans(shelf, settings, read, parsed, set_aside)
     if refused and len(refused) == len(files):
         others = f" (and {len(files) - 1} more files)" if len(files) > 1 else ""
         raise TraceFormatError(f"{refused[0]}{others}") from refused[0]
@@ -171,6 +182,26 @@ def read_files(
         set_aside=tuple(set_aside),
         preview=preview([*parsed, *set_aside]),
     )
+
+
+def _with_spans(
+    shelf: SpanShelf,
+    settings: ImportSettings,
+    read: list[FileRead],
+    parsed: list[Parsed],
+    set_aside: list[SetAside],
+) -> list[FileRead]:
+    """Add the runs whose spans wait on the shelf; each counts for the file of its first span."""
+    before = len(parsed), len(set_aside)
+    with shelf:
+        for item in shelf.runs(settings):
+            (parsed if isinstance(item, Parsed) else set_aside).append(item)  # type: ignore[attr-defined]
+    runs = Counter(item.file for item in parsed[before[0] :])
+    aside = Counter(item.file for item in set_aside[before[1] :])
+    return [
+        replace(f, traces=f.traces + runs[str(f.path)], set_aside=f.set_aside + aside[str(f.path)])
+        for f in read
+    ]
 
 
 def _expand(path: Path) -> list[Path]:

@@ -20,12 +20,14 @@ from calibration.trace_formats.base import (
 )
 from calibration.trace_formats.detection import (
     FORMATS,
+    SPAN_FORMATS,
     FieldShare,
     FirstTrace,
     Preview,
     detect,
     preview,
 )
+from calibration.trace_formats.span_shelf import SpanShelf
 
 __all__ = [
     "FORMATS",
@@ -36,6 +38,7 @@ __all__ = [
     "Item",
     "Parsed",
     "Preview",
+    "SpanShelf",
     "WorkflowRule",
     "detect",
     "load_settings",
@@ -47,8 +50,12 @@ __all__ = [
 MAX_SET_ASIDE = 1_000_000  # rows of one file
 
 
-def read_traces(path: Path, settings: ImportSettings | None = None) -> Iterator[Item]:
+def read_traces(
+    path: Path, settings: ImportSettings | None = None, *, shelf: SpanShelf | None = None
+) -> Iterator[Item]:
     """Read the runs of one file or run directory.
+
+    With a `shelf`, the runs of a platform of spans wait there for the spans of other files.
 
     The format is recognised by content at once; runs are read on demand. A truncated file yields
     its complete runs before the error: read to the end before storing anything. A second occurrence
@@ -56,6 +63,8 @@ def read_traces(path: Path, settings: ImportSettings | None = None) -> Iterator[
     the file is truncated or holds no run.
     """
     importer = detect(path)
+    if shelf is not None and importer.name in SPAN_FORMATS:
+        return shelf.take(SPAN_FORMATS[importer.name], path)
     return _once(path, importer.read(path, settings or ImportSettings()))
 
 

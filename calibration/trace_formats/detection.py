@@ -12,6 +12,9 @@ from calibration.records import Trace
 from calibration.trace_formats.base import Head, Importer, Item, Parsed
 from calibration.trace_formats.fields import FieldError, note
 from calibration.trace_formats.json_scanner import JsonText, decode_line
+from calibration.trace_formats.langfuse import LANGFUSE
+from calibration.trace_formats.langsmith import LANGSMITH
+from calibration.trace_formats.openinference import OTEL, PHOENIX
 from calibration.trace_formats.own_files import (
     RECORDS,
     delimiter_of,
@@ -51,7 +54,15 @@ OPTIONAL_FIELDS = (
     "success_criteria",
 )
 
-FORMATS: tuple[Importer, ...] = (TAU_BENCH, TAU2, RECORDS)
+# Runs of these are trees of spans, which may lie in several files.
+SPAN_FORMATS = {form.name: form for form in (LANGFUSE, LANGSMITH, PHOENIX, OTEL)}
+
+FORMATS: tuple[Importer, ...] = (
+    TAU_BENCH,
+    TAU2,
+    RECORDS,
+    *(form.importer for form in SPAN_FORMATS.values()),
+)
 
 
 def detect(path: Path) -> Importer:
