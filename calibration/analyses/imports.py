@@ -195,13 +195,18 @@ def _with_spans(
     before = len(parsed), len(set_aside)
     with shelf:
         for item in shelf.runs(settings):
-            (parsed if isinstance(item, Parsed) else set_aside).append(item)  # type: ignore[attr-defined]
+            if isinstance(item, Parsed):
+                parsed.append(item)
+            else:
+                set_aside.append(item)
     runs = Counter(item.file for item in parsed[before[0] :])
     aside = Counter(item.file for item in set_aside[before[1] :])
-    return [
-        replace(f, traces=f.traces + runs[str(f.path)], set_aside=f.set_aside + aside[str(f.path)])
-        for f in read
-    ]
+    counted_again = []
+    for f in read:
+        n, m = f.traces + runs[str(f.path)], f.set_aside + aside[str(f.path)]
+        form = f.format if n or m else f"{f.format}, parts of runs in other files"
+        counted_again.append(replace(f, traces=n, set_aside=m, format=form))
+    return counted_again
 
 
 def _expand(path: Path) -> list[Path]:

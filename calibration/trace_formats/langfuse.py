@@ -19,7 +19,7 @@ from calibration.trace_formats.fields import (
     part,
     whole,
 )
-from calibration.trace_formats.message_shapes import unpacked
+from calibration.trace_formats.message_shapes import text_of, unpacked
 from calibration.trace_formats.span_shelf import RunPart, SpanFormat, WholeRun, part_id
 from calibration.trace_formats.span_trees import (
     MAX_TRIAL,
@@ -126,21 +126,17 @@ def _build(run: WholeRun, settings: ImportSettings) -> tuple[Trace, Verdict | No
     about = run.about
     first = next(iter(run.spans.values()), {})  # enriched observations name their trace
     metadata = unpacked(about.get("metadata"))
-    given = "totalCost" in about and about["totalCost"] is not None
-    total = price(about.get("totalCost"), "totalCost")
-    priced = any(span.cost_usd is not None for span in spans)
     failed = any(span.failed and span.parent_id is None for span in spans)
     facts = RunFacts(
         source_id=run.run_id,
-        name=_name(first_of(about, "name") or first.get("traceName") or _root_name(spans)),
+        name=text_of(first_of(about, "name") or first.get("traceName") or _root_name(spans)),
         given=unpacked(about.get("input")),
         returned=unpacked(about.get("output")),
         started=time_of(about.get("timestamp"), "timestamp"),
         latency_s=number(about.get("latency"), "latency"),
-        cost_usd=total,
-        known_cost=not given or total is not None or priced,
+        cost_usd=price(about.get("totalCost"), "totalCost"),
         status="error" if failed else None,
-        version=_name(about.get("version")),
+        version=text_of(about.get("version")),
         task_id=identifier(first_of(metadata, "task_id", "taskId", "dataset_item_id"), "task_id"),
         trial=whole(first_of(metadata, "trial"), "trial", maximum=MAX_TRIAL) or 0,
         scores=tuple(_source_score(row) for row in run.scores),
@@ -166,12 +162,12 @@ def _span(span_id: str, row: Mapping[str, object]) -> Span:
         span_id=span_id,
         parent_id=part_id(row.get("parentObservationId"), "parentObservationId"),
         kind=_KINDS.get(kind, "other"),
-        name=_name(row.get("name")) or kind.lower(),
+        name=text_of(row.get("name")) or kind.lower(),
         given=unpacked(row.get("input")),
         returned=unpacked(row.get("output")),
         started=time_of(row.get("startTime"), "startTime", UTC),
         ended=time_of(row.get("endTime"), "endTime", UTC),
-        model=_name(first_of(row, "model", "providedModelName", "internalModel")),
+        model=text_of(first_of(row, "model", "providedModelName", "internalModel")),
         tokens_in=count(first_of(usage, "input", "prompt_tokens"), "usageDetails.input"),
         tokens_out=count(first_of(usage, "output", "completion_tokens"), "usageDetails.output"),
         cost_usd=price(cost, "totalCost"),
@@ -183,10 +179,6 @@ def _root_name(spans: list[Span]) -> str | None:
     return next((span.name for span in spans if span.parent_id is None), None)
 
 
-def _name(value: object) -> str | None:
-    return value if isinstance(value, str) and value.strip() else None
-
-
 def _source_score(row: Mapping[str, object]) -> SourceScore:
     """Return a score with its class, text or number; a correction is the text of a person."""
     kind = row.get("dataType")
@@ -195,10 +187,11 @@ def _source_score(row: Mapping[str, object]) -> SourceScore:
     if kind == "BOOLEAN" and row.get("value") in (0, 1):
         value = row.get("value") == 1
     return SourceScore(
-        name=_name(row.get("name")) or "score",
+        name=text_of(row.get("name")) or "score",
         value=value,
-        comment=_name(row.get("comment")),
+        comment=text_of(row.get("comment")),
         human=row.get("source") == "ANNOTATION" or kind == "CORRECTION",
+        author=text_of(row.get("authorUserId")),
     )
 
 
@@ -232,5 +225,5 @@ LANGFUSE = SpanFormat(
     parts=_parts,
     build=_build,
     convert="Export traces with their observations: as JSON of the trace page, from "
-    "GET /api/public/traces/{id}, or as JSONL to a blob storage (docs/coming-from.md)",
+    "GET /api/public/traces/{id}, or as JSONL to a blob storage",
 )

@@ -5,7 +5,7 @@ cost is that of the first run alone. Feedback becomes a verdict that no reviewer
 people does not.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from calibration.records import Trace, Verdict
@@ -18,7 +18,7 @@ from calibration.trace_formats.fields import (
     part,
     whole,
 )
-from calibration.trace_formats.message_shapes import unpacked
+from calibration.trace_formats.message_shapes import text_of, unpacked
 from calibration.trace_formats.span_shelf import RunPart, SpanFormat, WholeRun, part_id
 from calibration.trace_formats.span_trees import (
     MAX_TRIAL,
@@ -54,7 +54,9 @@ def _parts(name: str | None, value: object) -> Iterator[RunPart]:
         yield from _feedback(value, None)
     elif name in ("runs", "post", "patch") or "run_type" in value or "dotted_order" in value:
         yield from _run(value)
-    elif name == "rows" and (isinstance(value.get("post"), list) or isinstance(value.get("patch"), list)):
+    elif name == "rows" and (
+        isinstance(value.get("post"), list) or isinstance(value.get("patch"), list)
+    ):
         for key in ("post", "patch"):
             for item in value.get(key) or []:  # a batch a line
                 yield from _parts(key, item)
@@ -111,16 +113,16 @@ def _build(run: WholeRun, settings: ImportSettings) -> tuple[Trace, Verdict | No
     whole_root = bool(tops)
     facts = RunFacts(
         source_id=run.run_id,
-        name=_name(root.get("name")),
+        name=text_of(root.get("name")),
         given=root.get("inputs") if whole_root else None,
         returned=root.get("outputs") if whole_root else None,
         started=time_of(root.get("start_time"), "start_time") if whole_root else None,
         latency_s=_between(root, "start_time", "end_time") if whole_root else None,
         cost_usd=cost if whole_root else None,
-        known_cost=False,
+        costs_add_up=False,
         total_tokens=count(total, "total_tokens") or None,
         status=_status(root),
-        version=_name(part(about, "revision_id")),
+        version=text_of(part(about, "revision_id")),
         task_id=identifier(
             first_of(about, "task_id") or root.get("reference_example_id"), "task_id"
         ),
@@ -147,7 +149,7 @@ def _facts_of_fetched(run: WholeRun) -> RunFacts:
         started=time_of(part(about, "start_time"), "start_time"),
         latency_s=None if milliseconds is None else milliseconds / 1000,
         cost_usd=price(first_of(costs, "total_cost", "total"), "costs.total_cost"),
-        known_cost=False,
+        costs_add_up=False,
         total_tokens=count(first_of(usage, "total_tokens", "total"), "token_usage.total_tokens"),
         status=_status(about),
         task_id=identifier(part(about, "custom_metadata", "task_id"), "task_id"),
@@ -166,12 +168,12 @@ def _span(span_id: str, row: Mapping[str, object]) -> Span:
         span_id=span_id,
         parent_id=part_id(row.get("parent_run_id"), "parent_run_id"),
         kind=_KINDS.get(kind, "other"),
-        name=_name(row.get("name")) or kind or "run",
+        name=text_of(row.get("name")) or kind or "run",
         given=_tool_input(row) if kind == "tool" else row.get("inputs"),
         returned=_tool_output(returned) if kind == "tool" else returned,
         started=time_of(row.get("start_time"), "start_time"),
         ended=time_of(row.get("end_time"), "end_time"),
-        model=_name(model) if kind == "llm" else None,
+        model=text_of(model) if kind == "llm" else None,
         tokens_in=count(
             first_of(row, "prompt_tokens") or first_of(usage, "input_tokens", "prompt_tokens"),
             "prompt_tokens",
@@ -213,29 +215,26 @@ def _between(row: Mapping[str, object], start: str, end: str) -> float | None:
     return number((last - first).total_seconds(), "latency")
 
 
-def _name(value: object) -> str | None:
-    return value if isinstance(value, str) and value.strip() else None
-
-
 def _score(row: Mapping[str, object]) -> SourceScore:
-    """Return a row of feedback; what the page of LangSmith or an annotation queue wrote is human."""
+    """Return a row of feedback; a person gave what came from the page or corrects the answer."""
     source = part(row, "feedback_source", "type") or row.get("source")
     value = first_of(row, "score", "value")
     return SourceScore(
-        name=_name(row.get("key")) or "feedback",
+        name=text_of(row.get("key")) or "feedback",
         value=value,
-        comment=_name(row.get("comment")),
+        comment=text_of(row.get("comment")),
         human=source == "app" or row.get("correction") is not None,
+        author=text_of(first_of(row.get("feedback_source"), "user_name", "user_id")),
     )
 
 
-def _stats(stats: object, rows: object) -> Iterator[SourceScore]:
-    """Yield the means of feedback of which there are no rows: nobody knows who gave it."""
-    named = {row.get("key") for row in rows if isinstance(row, dict)} if rows else set()  # type: ignore[attr-defined]
+def _stats(stats: object, rows: Sequence[Mapping[str, object]]) -> Iterator[SourceScore]:
+    """Yield the means of feedback of which the file holds no rows."""
+    named = [row.get("key") for row in rows]
     for key, about in stats.items() if isinstance(stats, dict) else ():
         if key not in named and isinstance(key, str):
             n = part(about, "n")
-            yield SourceScore(name=key, value=part(about, "avg"), comment=f"mean of {n}", human=True)
+            yield SourceScore(name=key, value=part(about, "avg"), comment=f"mean of {n}")
 
 
 def _recognises(head: Head) -> bool:
@@ -267,5 +266,5 @@ LANGSMITH = SpanFormat(
     parts=_parts,
     build=_build,
     convert="Export runs with `client.list_runs` as JSON or JSON lines, or with "
-    "`langsmith-fetch traces FOLDER --include-metadata --include-feedback` (docs/coming-from.md)",
+    "`langsmith-fetch traces FOLDER --include-metadata --include-feedback`",
 )

@@ -72,6 +72,11 @@ def unpacked(value: object) -> object:
     return value
 
 
+def text_of(value: object) -> str | None:
+    """Return text that is not blank; None for anything else."""
+    return value if isinstance(value, str) and value.strip() else None
+
+
 def read_said(value: object, role: str = "user") -> tuple[Said, ...]:
     """Return what the messages of a value say; empty for plain text and other data.
 
@@ -209,7 +214,8 @@ def _message(message: Mapping[str, object], default: str) -> Iterator[Said]:
             rest.append(said)
         elif said:
             texts.append(said)
-    rest += list(_calls(message, role))
+    known = {said.call_id for said in rest if said.call_id is not None}
+    rest += [call for call in _calls(message, role) if call.call_id not in known]
     text = "\n".join(texts)
     if role == "tool":
         yield from rest or [_result_of(message, text)]
@@ -228,7 +234,7 @@ def _part(item: object, role: str) -> Said | str | None:
     """Return the text of one part of a message, or the call or result that it is."""
     if not isinstance(item, dict):
         return readable(item)
-    kind = item.get("type")
+    kind = text_of(item.get("type"))
     if kind in _THOUGHTS or item.get("thought") is True:
         return None
     for name in ("function_call", "functionCall"):
@@ -265,9 +271,9 @@ def _call(call: object) -> Said:
     return Said(
         kind="call",
         role="assistant",
-        tool=_text(name) or _text(function) or "tool",
+        tool=text_of(name) or text_of(function) or "tool",
         arguments=readable(first_of(holder, "arguments", "args", "input", "parameters")),
-        call_id=_text(first_of(call, "call_id", "id", "toolCallId", "tool_call_id")),
+        call_id=text_of(first_of(call, "call_id", "id", "toolCallId", "tool_call_id")),
     )
 
 
@@ -286,10 +292,6 @@ def _result_of(holder: Mapping[str, object], text: str | None) -> Said:
         kind="result",
         role="tool",
         text=readable(found),
-        tool=_text(first_of(holder, "name", "toolName", "tool_name")),
-        call_id=_text(first_of(holder, *(ids if text is None else ids[:4]))),
+        tool=text_of(first_of(holder, "name", "toolName", "tool_name")),
+        call_id=text_of(first_of(holder, *(ids if text is None else ids[:4]))),
     )
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value.strip() else None

@@ -13,7 +13,7 @@ from typing import Literal
 from calibration.records import Trace, Verdict
 from calibration.trace_formats.base import Head, ImportSettings
 from calibration.trace_formats.fields import FieldError, first_of, identifier, part, whole
-from calibration.trace_formats.message_shapes import unpacked
+from calibration.trace_formats.message_shapes import text_of, unpacked
 from calibration.trace_formats.span_shelf import RunPart, SpanFormat, WholeRun, part_id
 from calibration.trace_formats.span_trees import (
     MAX_TRIAL,
@@ -119,7 +119,9 @@ def _normal(row: object, resource: Mapping[str, object]) -> dict[str, object] | 
         "parent": first_of(row, "parentSpanId", "parent_span_id", "parent_id")
         or part(first_of(row, "parentSpanContext", "parent"), "spanId"),
         "name": row.get("name"),
-        "start": first_of(row, "startTimeUnixNano", "start_time_unix_nano", "startTime", "start_time"),
+        "start": first_of(
+            row, "startTimeUnixNano", "start_time_unix_nano", "startTime", "start_time"
+        ),
         "end": first_of(row, "endTimeUnixNano", "end_time_unix_nano", "endTime", "end_time"),
         "kind": row.get("span_kind"),
         "status": first_of(row, "status_code")
@@ -227,9 +229,7 @@ def _expanded(value: object) -> object:
     return groups
 
 
-def _build(
-    run: WholeRun, settings: ImportSettings, *, source: str
-) -> tuple[Trace, Verdict | None]:
+def _build(run: WholeRun, settings: ImportSettings, *, source: str) -> tuple[Trace, Verdict | None]:
     rows = list(run.spans.values())
     spans = [_span(span_id, row) for span_id, row in run.spans.items()]
     known = set(run.spans)
@@ -242,7 +242,7 @@ def _build(
         source_id=run.run_id,
         name=_workflow(attributes, root),
         status=_status(root.get("status")),
-        version=_text(first_of(_attributes(root.get("resource")), "service.version")),
+        version=text_of(first_of(_attributes(root.get("resource")), "service.version")),
         task_id=identifier(
             first_of(about, "task_id") or first_of(attributes, "task_id", "metadata.task_id"),
             "task_id",
@@ -261,23 +261,23 @@ def _build(
 def _workflow(attributes: Mapping[str, object], root: Mapping[str, object]) -> str | None:
     """Return the agent or function that ran, the service, or the name of the first span."""
     resource = _attributes(root.get("resource"))
-    named = _text(first_of(attributes, *_NAMES)) or _text(
+    named = text_of(first_of(attributes, *_NAMES)) or text_of(
         first_of(resource, "openinference.project.name", "service.name")
     )
     unknown = named is None or named.startswith("unknown_service")
-    return _text(root.get("name")) if unknown else named
+    return text_of(root.get("name")) if unknown else named
 
 
 def _span(span_id: str, row: Mapping[str, object]) -> Span:
     attributes = _attributes(row.get("attributes"))
-    name = _text(row.get("name")) or ""
+    name = text_of(row.get("name")) or ""
     kind = _kind(row, attributes, name)
     tool = kind == "tool"
     return Span(
         span_id=span_id,
         parent_id=_id(row.get("parent"), "parent_id"),
         kind=kind,
-        name=_text(first_of(attributes, "gen_ai.tool.name", "tool.name", "ai.toolCall.name"))
+        name=text_of(first_of(attributes, "gen_ai.tool.name", "tool.name", "ai.toolCall.name"))
         or name
         or kind,
         given=first_of(attributes, *_CALL_IN) if tool else _given(attributes, row),
@@ -286,12 +286,12 @@ def _span(span_id: str, row: Mapping[str, object]) -> Span:
         else _returned(attributes, row),
         started=time_of(row.get("start"), "start_time"),
         ended=time_of(row.get("end"), "end_time"),
-        model=_text(first_of(attributes, *_MODELS)),
+        model=text_of(first_of(attributes, *_MODELS)),
         tokens_in=count(first_of(attributes, *_TOKENS_IN), "tokens"),
         tokens_out=count(first_of(attributes, *_TOKENS_OUT), "tokens"),
         cost_usd=price(first_of(attributes, *_COSTS), "cost"),
         failed=_status(row.get("status")) == "error",
-        call_id=_text(first_of(attributes, "gen_ai.tool.call.id", "tool.id", "ai.toolCall.id")),
+        call_id=text_of(first_of(attributes, "gen_ai.tool.call.id", "tool.id", "ai.toolCall.id")),
     )
 
 
@@ -313,7 +313,7 @@ def _kind(row: Mapping[str, object], attributes: Mapping[str, object], name: str
 
 
 def _given(attributes: Mapping[str, object], row: Mapping[str, object]) -> object:
-    messages = _flat_messages(attributes, "llm.input_messages")
+    messages: object = _flat_messages(attributes, "llm.input_messages")
     if messages is None:
         messages = first_of(attributes, *_ASKED) or nested(attributes, "gen_ai.prompt")
     if messages is None:
@@ -325,7 +325,7 @@ def _given(attributes: Mapping[str, object], row: Mapping[str, object]) -> objec
 
 
 def _returned(attributes: Mapping[str, object], row: Mapping[str, object]) -> object:
-    messages = _flat_messages(attributes, "llm.output_messages")
+    messages: object = _flat_messages(attributes, "llm.output_messages")
     if messages is None:
         messages = first_of(attributes, *_ANSWERED) or nested(attributes, "gen_ai.completion")
     if messages is None:
@@ -365,7 +365,12 @@ def _event_messages(row: Mapping[str, object], *, asked: bool) -> list[object] |
             message = unpacked(attributes.get("message"))
             found = message if isinstance(message, dict) else attributes
             messages.append({"role": "assistant", **found})
-        elif asked and isinstance(name, str) and name.startswith("gen_ai.") and name.endswith(".message"):
+        elif (
+            asked
+            and isinstance(name, str)
+            and name.startswith("gen_ai.")
+            and name.endswith(".message")
+        ):
             role = name.split(".")[1]
             messages.append({"role": role, **attributes})
     return messages or None
@@ -387,17 +392,14 @@ def _status(code: object) -> str | None:
     return {"ERROR": "error", "2": "error", "OK": "completed", "1": "completed"}.get(word)
 
 
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value.strip() else None
-
-
 def _score(row: Mapping[str, object]) -> SourceScore:
     result = row.get("result")
     return SourceScore(
-        name=_text(row.get("name")) or "annotation",
+        name=text_of(row.get("name")) or "annotation",
         value=first_of(result, "score", "label"),
-        comment=_text(part(result, "explanation")),
+        comment=text_of(part(result, "explanation")),
         human=row.get("annotator_kind") == "HUMAN",
+        author=text_of(first_of(row, "user_id", "identifier")),
     )
 
 
@@ -429,9 +431,7 @@ def _is_otel(head: Head) -> bool:
     return _has(head, names) or (head.kind in ("object", "array", "lines") and bare)
 
 
-def _format(
-    name: Literal["phoenix", "otel"], title: str, expects: str, convert: str
-) -> SpanFormat:
+def _format(name: Literal["phoenix", "otel"], title: str, expects: str, convert: str) -> SpanFormat:
     return SpanFormat(
         name=name,
         title=title,
@@ -448,12 +448,12 @@ PHOENIX = _format(
     "phoenix",
     "a Phoenix export",
     "spans of its REST API as a list, as 'data' or as JSON lines, and span annotations",
-    "Export spans from GET /v1/projects/{project}/spans as JSON (docs/coming-from.md)",
+    "Export spans from GET /v1/projects/{project}/spans as JSON",
 )
 
 OTEL = _format(
     "otel",
     "OpenTelemetry spans",
     "OTLP JSON with 'resourceSpans', also one a line, or spans of an SDK as a list",
-    "Export spans as OTLP JSON, such as with the file exporter of a collector (docs/coming-from.md)",
+    "Export spans as OTLP JSON, such as with the file exporter of a collector",
 )

@@ -129,15 +129,17 @@ class SpanShelf:
         self._formats[form.name] = form
         file, before = str(path), self._db.total_changes
         aside = 0
+        if not (first_line(path) or b"{").startswith((b"[", b"{")):
+            raise TraceFormatError(f"{path}: is {form.title} as a table: not read. {form.convert}")
         try:
             for name, value, line in _rows(path, form.streamed):
                 reason = self._put(form, file, line, name, value)
                 if reason is not None:
                     aside += 1
                     yield SetAside(file=file, line=line, reason=reason)
-        except TraceFormatError as error:
+        except TraceFormatError:
             self._db.execute("DELETE FROM part WHERE format = ? AND file = ?", (form.name, file))
-            raise error
+            raise
         if not aside and self._db.total_changes == before:
             raise TraceFormatError(f"{path}: {form.title} without a span or a run. {form.convert}")
 
@@ -172,8 +174,8 @@ class SpanShelf:
         for form in self._formats.values():
             self._name_runs(form.name)
             order = self._db.execute(
-                "SELECT run, min(id), count(*), sum(length(data)) FROM part "
-                "WHERE format = ? GROUP BY run ORDER BY min(id)",
+                "SELECT run, coalesce(min(CASE WHEN kind <> 'score' THEN id END), min(id)), "
+                "count(*), sum(length(data)) FROM part WHERE format = ? GROUP BY run ORDER BY 2",
                 (form.name,),
             )
             for run_id, first, parts, size in order.fetchall():
@@ -186,12 +188,13 @@ class SpanShelf:
         found = self._db.execute("SELECT file, line FROM part WHERE id = ?", (first,))
         file, line = found.fetchone()
         if parts > MAX_PARTS_OF_RUN or size > MAX_BYTES_OF_RUN:
-            most = f"{MAX_PARTS_OF_RUN:,} spans and {MAX_BYTES_OF_RUN / 1e6:.0f} MB"
-            reason = f"the run {run_id!r:.80} has {parts:,} spans of {size / 1e6:.1f} MB; at most {most}"
+            most = f"at most {MAX_PARTS_OF_RUN:,} and {MAX_BYTES_OF_RUN / 1e6:.0f} MB are taken in"
+            reason = f"the run {run_id!r:.80} has {parts:,} spans of {size / 1e6:.1f} MB; {most}"
             yield SetAside(file=file, line=line, reason=reason)
             return
         rows = self._db.execute(
-            "SELECT file, line, kind, span, data FROM part WHERE format = ? AND run = ? ORDER BY id",
+            "SELECT file, line, kind, span, data FROM part WHERE format = ? AND run = ? "
+            "ORDER BY id",
             (form.name, run_id),
         )
         whole, again = _joined(run_id, rows.fetchall())
@@ -308,9 +311,7 @@ def _add(known: dict[str, object], data: Mapping[str, object]) -> bool:
     return added
 
 
-def _rows(
-    path: Path, streamed: frozenset[str]
-) -> Iterator[tuple[str | None, object, int]]:
+def _rows(path: Path, streamed: frozenset[str]) -> Iterator[tuple[str | None, object, int]]:
     """Yield elements, lines and the rest of an object, with the name of their list.
 
     The name is ``rows`` for the elements of a list and for lines, None for the rest of an object.
@@ -326,10 +327,8 @@ def _rows(
                 yield "rows", FieldError(_TOO_LONG), line
             elif raw.strip():
                 yield "rows", _decoded(raw), line
-    elif first.startswith(b"{"):
-        yield from _members(JsonText(path), streamed)
     else:
-        raise TraceFormatError(f"{path}: is neither a JSON object or list nor JSON lines")
+        yield from _members(JsonText(path), streamed)
 
 
 def _members(

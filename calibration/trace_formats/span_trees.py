@@ -9,7 +9,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Literal
 
@@ -19,7 +19,7 @@ from calibration.trace_formats.base import MAX_COST_USD, MAX_NAME, ImportSetting
 from calibration.trace_formats.fields import (
     FieldError,
     bounded_metadata,
-    first_of,
+    content_text,
     graded,
     identifier,
     moment,
@@ -82,14 +82,14 @@ class SourceScore:
     value: object
     comment: str | None = None
     human: bool = False
+    author: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
     """What a platform says of a run as a whole; missing is None, an unknown cost too.
 
-    `known_cost` is False where the platform has a total that says that the price is unknown: then
-    the costs of spans are not summed.
+    `costs_add_up` is False where only the total of the platform is a cost of the run.
     """
 
     source_id: str
@@ -99,7 +99,7 @@ class RunFacts:
     started: datetime | None = None
     latency_s: float | None = None
     cost_usd: float | None = None
-    known_cost: bool = True
+    costs_add_up: bool = True
     total_tokens: int | None = None
     status: str | None = None
     version: str | None = None
@@ -174,7 +174,7 @@ def build_trace(
     trace_id = trace_identity(source, facts.source_id, facts.trial)
     task_id = facts.task_id or facts.source_id
     cost = facts.cost_usd
-    if cost is None and facts.known_cost:
+    if cost is None and facts.costs_add_up:
         cost = tree.cost()
     trace = Trace(
         trace_id=trace_id,
@@ -216,9 +216,11 @@ class _Tree:
     def __init__(self, spans: Sequence[Span]) -> None:
         known = {span.span_id for span in spans}
         self.missing = sum(s.parent_id is not None and s.parent_id not in known for s in spans)
-        parents = {s.span_id: s.parent_id for s in spans if s.parent_id in known}
+        parents: dict[str, str | None] = {
+            s.span_id: s.parent_id for s in spans if s.parent_id in known
+        }
         self.circles = _cut_circles(parents)
-        self.spans = sorted(spans, key=lambda s: (s.started or _EPOCH))
+        self.spans = sorted(spans, key=lambda s: s.started or _EPOCH)
         self.parent = {s.span_id: parents.get(s.span_id) for s in self.spans}
         self.children: dict[str | None, list[Span]] = defaultdict(list)
         for span in self.spans:
@@ -418,7 +420,8 @@ class _Talk:
         """Return the call that a result answers: by its id, else the oldest open call."""
         if said.call_id is not None:
             return self._by_id.get(("call", said.call_id))
-        waiting = self._open[said.tool] if said.tool else [e for v in self._open.values() for e in v]
+        named = [said.tool] if said.tool else list(self._open)
+        waiting = (entry for tool in named for entry in self._open[tool])
         return next((entry for entry in waiting if entry.result is None), None)
 
     def has_call(self, span: Span, tool: str) -> bool:
@@ -540,11 +543,8 @@ def _result_text(returned: object) -> str | None:
     value = unpacked(returned)
     if value in (None, "", {}, []):
         return None
-    content = value.get("content") if isinstance(value, dict) and set(value) == {"content"} else None
-    if isinstance(content, list):
-        texts = [first_of(item, "text") for item in content]
-        if texts and all(isinstance(text, str) for text in texts):
-            return "\n".join(map(str, texts))
+    if isinstance(value, dict) and set(value) == {"content"} and isinstance(value["content"], list):
+        return content_text(value["content"])
     return returned if isinstance(returned, str) and isinstance(value, str) else readable(value)
 
 
@@ -712,11 +712,7 @@ def _workflow(facts: RunFacts, spans: Sequence[Span]) -> str:
 
 
 def _metadata(facts: RunFacts, tree: _Tree) -> Iterator[tuple[str, object]]:
-    for score in facts.scores:
-        yield (
-            f"score {score.name}"[:MAX_NAME],
-            {"value": score.value, "comment": score.comment, "human": score.human},
-        )
+    yield "scores", [asdict(score) for score in facts.scores] or None
     yield from facts.metadata
     yield "spans", len(tree.spans) or None
     yield "spans_without_parent", tree.missing or None
