@@ -101,10 +101,14 @@ def _look(path: Path) -> tuple[Head, str]:
             return lines
         return _look_at_object(path)
     delimiter = delimiter_of(first)
-    if delimiter is not None:
-        cells = first.decode("utf-8", "replace").split(delimiter)
+    # Tables of platforms have other columns, such as 'context.trace_id'.
+    any_delimiter = delimiter or delimiter_of(first, None)
+    if any_delimiter is not None:
+        cells = first.decode("utf-8", "replace").split(any_delimiter)
         keys = frozenset(cell.strip().strip('"').strip() for cell in cells)
-        return Head(kind="csv", keys=(keys,)), f"it is a table with the columns {_names(keys)}"
+        head = Head(kind="csv", keys=(keys,))
+        if delimiter or any(form.recognises(head) for form in SPAN_FORMATS.values()):
+            return head, f"it is a table with the columns {_names(keys)}"
     return _look_at_lines(path)
 
 

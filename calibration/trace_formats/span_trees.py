@@ -202,7 +202,7 @@ def build_trace(
 def _refuse_fragments(facts: RunFacts, spans: Sequence[Span]) -> None:
     if any(span.kind in ("model", "agent", "other") for span in spans):
         return
-    if read_said(facts.given) or plain_text(facts.returned, answer=True):
+    if read_said(facts.returned, "assistant") or plain_text(facts.returned, answer=True):
         return
     if not spans:
         raise FieldError("has neither spans nor an answer: export it with its observations or runs")
