@@ -3,6 +3,9 @@
 All yield the items of `base`; `detection` recognises a file by its content. `json_scanner` reads
 piece by piece, `fields` checks one value, `reliability_fields` those that reliability needs,
 `messages` turns a chat into steps.
+
+The runs of `langfuse`, `langsmith` and `openinference` are trees of `spans`: `span_shelf` collects
+them over files, `span_trees` makes a run of them, `message_shapes` reads what frameworks write.
 """
 
 from collections.abc import Iterator

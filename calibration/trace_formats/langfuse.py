@@ -20,14 +20,14 @@ from calibration.trace_formats.fields import (
     whole,
 )
 from calibration.trace_formats.message_shapes import text_of, unpacked
+from calibration.trace_formats.own_records import MAX_TRIAL
 from calibration.trace_formats.span_shelf import RunPart, SpanFormat, WholeRun, part_id
-from calibration.trace_formats.span_trees import (
-    MAX_TRIAL,
+from calibration.trace_formats.span_trees import build_trace
+from calibration.trace_formats.spans import (
     Kind,
     RunFacts,
     SourceScore,
     Span,
-    build_trace,
     count,
     price,
     time_of,

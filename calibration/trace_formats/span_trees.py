@@ -1,44 +1,33 @@
-"""One run out of the tree of its spans: transcript, cost, latency and scores.
+"""One run out of the tree of its spans: transcript, cost, latency and verdict.
 
-A span is one unit of work: a call of a model, of a tool, or what encloses them. Each call of a
-model repeats the conversation so far; a message is one step however often it is repeated. A span
-whose parent is missing, or whose parents run in a circle, is one of the first spans of the run.
+Each call of a model repeats the conversation so far; a message is one step however often it is
+repeated.
 """
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Literal
+from datetime import datetime
 
 from calibration.records import NO_VERDICT, Step, Trace, Verdict, trace_identity
 from calibration.taxonomy import Taxonomy
-from calibration.trace_formats.base import MAX_COST_USD, MAX_NAME, ImportSettings
+from calibration.trace_formats.base import MAX_NAME, ImportSettings
 from calibration.trace_formats.fields import (
     FieldError,
     bounded_metadata,
     content_text,
     graded,
     identifier,
-    moment,
     note,
-    number,
     passed,
     readable,
     shown,
-    whole,
-    wrong,
 )
 from calibration.trace_formats.message_shapes import Said, plain_text, read_said, unpacked
+from calibration.trace_formats.own_records import NO_WORKFLOW
+from calibration.trace_formats.spans import SINCE, RunFacts, SourceScore, Span, SpanTree
 
-Kind = Literal["model", "tool", "agent", "grader", "embedding", "other"]
-
-UNNAMED = "unspecified"
-MAX_TRIAL = 1_000_000
-# A larger number of one unit is a time in the next one: seconds, milli-, micro- and nanoseconds.
-_UNITS = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (float("inf"), 1e9))
 _TOOL_PREFIX = re.compile(r"^(?:execute_tool|running tool:?|tool:?|call)\s+", re.IGNORECASE)
 # Scores that say whether the run succeeded: 1 is success and 0 is not.
 _SUCCESS = frozenset(
@@ -47,113 +36,6 @@ _SUCCESS = frozenset(
         "passed", "resolved", "reward", "success", "task_completion", "task_success",
     }
 )  # fmt: skip
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """One unit of work of a run, with what it was given and what it returned.
-
-    `given` and `returned` are JSON values, of a call of a model its messages. `cost_usd` of a span
-    may include that of the spans within it.
-    """
-
-    span_id: str
-    parent_id: str | None
-    kind: Kind
-    name: str
-    given: object = None
-    returned: object = None
-    started: datetime | None = None
-    ended: datetime | None = None
-    model: str | None = None
-    tokens_in: int | None = None
-    tokens_out: int | None = None
-    cost_usd: float | None = None
-    failed: bool = False
-    call_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceScore:
-    """A score in the file; nobody who labels sees it. `human` where a person gave it."""
-
-    name: str
-    value: object
-    comment: str | None = None
-    human: bool = False
-    author: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFacts:
-    """What a platform says of a run as a whole; missing is None, an unknown cost too.
-
-    `costs_add_up` is False where only the total of the platform is a cost of the run.
-    """
-
-    source_id: str
-    name: str | None = None
-    given: object = None
-    returned: object = None
-    started: datetime | None = None
-    latency_s: float | None = None
-    cost_usd: float | None = None
-    costs_add_up: bool = True
-    total_tokens: int | None = None
-    status: str | None = None
-    version: str | None = None
-    task_id: str | None = None
-    trial: int = 0
-    scores: tuple[SourceScore, ...] = ()
-    metadata: tuple[tuple[str, object], ...] = ()
-
-
-def time_of(value: object, name: str, zone: tzinfo = UTC) -> datetime | None:
-    """Return a time given as ISO 8601, a number since 1970, or a pair of seconds and nanoseconds.
-
-    Examples
-    --------
-    >>> time_of(1728803138291, "start_time") == time_of("1728803138291000000", "start_time")
-    True
-    """
-    if isinstance(value, list) and len(value) == 2:
-        whole_s, nanos = (number(v, name, maximum=1e12) for v in value)
-        return _since_1970((whole_s or 0) + (nanos or 0) / 1e9, name, value)
-    if isinstance(value, str) and value.strip().isdecimal() and len(value) <= 20:
-        value = int(value)
-    if value in (None, "", 0):
-        return None
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        given = number(value, name, maximum=1e20) or 0.0
-        scale = next(scale for most, scale in _UNITS if given < most)
-        return _since_1970(given / scale, name, value)
-    return moment(value, name, zone)
-
-
-def _since_1970(seconds: float, name: str, value: object) -> datetime | None:
-    try:
-        at = _EPOCH + timedelta(seconds=seconds)
-    except OverflowError as error:
-        raise wrong(name, "must be a time", value) from error
-    return moment(at.isoformat(), name, UTC)
-
-
-def price(value: object, name: str) -> float | None:
-    """Return a cost in USD, also written as text; 0 is an unknown price."""
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError as error:
-            raise wrong(name, "must be a number", value) from error
-    return number(value, name, maximum=MAX_COST_USD) or None
-
-
-def count(value: object, name: str) -> int | None:
-    """Return a number of tokens, also written as text."""
-    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 16:
-        value = int(value)
-    return whole(value, name)
 
 
 def build_trace(
@@ -163,7 +45,7 @@ def build_trace(
 
     Raises FieldError where it is no run of an agent: neither a call of a model nor an answer.
     """
-    tree = _Tree(spans)
+    tree = SpanTree(spans)
     _refuse_fragments(facts, spans)
     talk = _conversation(facts, tree)
     steps = talk.steps(_start(facts, tree))
@@ -208,107 +90,6 @@ def _refuse_fragments(facts: RunFacts, spans: Sequence[Span]) -> None:
         raise FieldError("has neither spans nor an answer: export it with its observations or runs")
     kinds = ", ".join(sorted({span.kind for span in spans}))
     raise FieldError(f"is no run of an agent: it holds only spans of the kind {kinds}")
-
-
-class _Tree:
-    """The spans of a run in order of time, each with its parent."""
-
-    def __init__(self, spans: Sequence[Span]) -> None:
-        known = {span.span_id for span in spans}
-        self.missing = sum(s.parent_id is not None and s.parent_id not in known for s in spans)
-        parents: dict[str, str | None] = {
-            s.span_id: s.parent_id for s in spans if s.parent_id in known
-        }
-        self.circles = _cut_circles(parents)
-        self.spans = sorted(spans, key=lambda s: s.started or _EPOCH)
-        self.parent = {s.span_id: parents.get(s.span_id) for s in self.spans}
-        self.children: dict[str | None, list[Span]] = defaultdict(list)
-        for span in self.spans:
-            self.children[self.parent[span.span_id]].append(span)
-        self.roots = self.children[None]
-        self._down = list(self._walk())
-
-    def _walk(self) -> Iterator[Span]:
-        """Yield every span after its parent."""
-        waiting = list(reversed(self.roots))
-        while waiting:
-            span = waiting.pop()
-            yield span
-            waiting += reversed(self.children[span.span_id])
-
-    def holding(self, chosen: set[str]) -> set[str]:
-        """Return the spans with a chosen span below them."""
-        above: set[str] = set()
-        for span in reversed(self._down):
-            parent = self.parent[span.span_id]
-            if parent is not None and (span.span_id in chosen or span.span_id in above):
-                above.add(parent)
-        return above
-
-    def within(self, chosen: set[str]) -> set[str]:
-        """Return the spans with a chosen span above them."""
-        below: set[str] = set()
-        for span in self._down:
-            parent = self.parent[span.span_id]
-            if parent is not None and (parent in chosen or parent in below):
-                below.add(span.span_id)
-        return below
-
-    def cost(self) -> float | None:
-        """Return the sum over spans with a cost and no span with a cost below them."""
-        priced = {span.span_id for span in self.spans if span.cost_usd is not None}
-        leaves = priced - self.holding(priced)
-        costs = [s.cost_usd for s in self.spans if s.span_id in leaves and s.cost_usd is not None]
-        return number(math.fsum(costs), "cost", maximum=MAX_COST_USD) if costs else None
-
-    def unpriced(self) -> int:
-        """Return the number of model calls with counted tokens and no cost, theirs or around."""
-        priced = {span.span_id for span in self.spans if span.cost_usd is not None}
-        about = priced | self.holding(priced) | self.within(priced)
-        return sum(s.span_id not in about and bool(s.tokens_in) for s in self.calls())
-
-    def tokens(self) -> int | None:
-        """Return the tokens of all calls of a model; None where one has no count."""
-        total = 0
-        for span in self.calls():
-            if span.tokens_in is None or span.tokens_out is None:
-                return None
-            total += span.tokens_in + span.tokens_out
-        return total or None
-
-    def calls(self) -> list[Span]:
-        """Return the calls of a model, the inner one where two spans hold the same call."""
-        models = {span.span_id for span in self.spans if span.kind == "model"}
-        outer = self.holding(models)
-        return [s for s in self.spans if s.kind == "model" and s.span_id not in outer]
-
-    def latency(self) -> float | None:
-        """Return the seconds from the start of the first span to the end of the last."""
-        starts = [span.started for span in self.spans if span.started is not None]
-        ends = [span.ended for span in self.spans if span.ended is not None]
-        if not starts or not ends or max(ends) < min(starts):
-            return None
-        return number((max(ends) - min(starts)).total_seconds(), "latency")
-
-
-def _cut_circles(parents: dict[str, str | None]) -> int:
-    """Take the parent of one span of each circle away; return how many circles there were."""
-    done: set[str] = set()
-    circles = 0
-    for first in list(parents):
-        path: list[str] = []
-        on_path: set[str] = set()
-        here: str | None = first
-        while here is not None and here not in done:
-            if here in on_path:
-                circles += 1
-                parents[path[path.index(here)]] = None
-                break
-            path.append(here)
-            on_path.add(here)
-            here = parents.get(here)
-        done.update(path)
-    return circles
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -548,7 +329,7 @@ def _result_text(returned: object) -> str | None:
     return returned if isinstance(returned, str) and isinstance(value, str) else readable(value)
 
 
-def _conversation(facts: RunFacts, tree: _Tree) -> _Talk:
+def _conversation(facts: RunFacts, tree: SpanTree) -> _Talk:
     """Return what was said and done, in the order of time."""
     talk = _Talk()
     graders = {span.span_id for span in tree.spans if span.kind == "grader"}
@@ -580,7 +361,7 @@ def _conversation(facts: RunFacts, tree: _Tree) -> _Talk:
 Heard = tuple[tuple[Said, ...], tuple[Said, ...]]
 
 
-def _spoken(tree: _Tree, hidden: set[str]) -> dict[str, Heard]:
+def _spoken(tree: SpanTree, hidden: set[str]) -> dict[str, Heard]:
     """Return what each call of a model was given and answered, where that can be read.
 
     Where two spans hold the same call, one within the other, the inner one counts, completed by
@@ -626,14 +407,14 @@ def _answered_in_text(returned: object) -> tuple[Said, ...]:
 Event = tuple[tuple[datetime, int], int, str, Span]
 
 
-def _events(tree: _Tree, hidden: set[str], spoken: Mapping[str, Heard]) -> Iterator[Event]:
+def _events(tree: SpanTree, hidden: set[str], spoken: Mapping[str, Heard]) -> Iterator[Event]:
     """Yield when each model is asked and answers, and each tool is called and returns."""
     with_models = tree.holding({s.span_id for s in tree.spans if s.kind == "model"})
     first_tool = _first_tools(tree)
     for k, span in enumerate(tree.spans):
         if span.span_id in hidden:
             continue
-        start = span.started or _EPOCH
+        start = span.started or SINCE
         end = max(span.ended or start, start)
         if span.span_id in spoken:
             yield (start, 2), 2 * k, "model is asked", span
@@ -644,7 +425,7 @@ def _events(tree: _Tree, hidden: set[str], spoken: Mapping[str, Heard]) -> Itera
             yield (end, 3 if end == start else 1), 2 * k + 1, "tool returns", span
 
 
-def _first_tools(tree: _Tree) -> dict[str, datetime]:
+def _first_tools(tree: SpanTree) -> dict[str, datetime]:
     """Return when the first tool below each span starts: a model has answered by then."""
     first: dict[str, datetime] = {}
     for span in reversed(tree.spans):
@@ -658,12 +439,12 @@ def _tool_of(span: Span) -> str:
     return _TOOL_PREFIX.sub("", span.name).strip() or span.name
 
 
-def _start(facts: RunFacts, tree: _Tree) -> datetime | None:
+def _start(facts: RunFacts, tree: SpanTree) -> datetime | None:
     starts = [span.started for span in tree.spans if span.started is not None]
     return facts.started or (min(starts) if starts else None)
 
 
-def _task(facts: RunFacts, tree: _Tree, talk: _Talk) -> str:
+def _task(facts: RunFacts, tree: SpanTree, talk: _Talk) -> str:
     """Return what the user asked: from the run, from its first spans, or from the transcript."""
     candidates = [facts.given, *(root.given for root in tree.roots)]
     for value in candidates:
@@ -679,7 +460,7 @@ def _task(facts: RunFacts, tree: _Tree, talk: _Talk) -> str:
     return rest or "The file does not say what was asked."
 
 
-def _answer(facts: RunFacts, tree: _Tree, talk: _Talk) -> str | None:
+def _answer(facts: RunFacts, tree: SpanTree, talk: _Talk) -> str | None:
     """Return the answer of the run, else the last text of the agent."""
     candidates = [facts.returned, *(root.returned for root in tree.roots if root.kind != "tool")]
     for value in candidates:
@@ -708,10 +489,10 @@ def _workflow(facts: RunFacts, spans: Sequence[Span]) -> str:
     name = facts.name or ""
     for model in sorted({s.model for s in spans if s.model}, key=len, reverse=True):
         name = re.sub(re.escape(model), "", name, flags=re.IGNORECASE)
-    return note(re.sub(r"\s+", " ", name).strip(" :-"), limit=MAX_NAME) or UNNAMED
+    return note(re.sub(r"\s+", " ", name).strip(" :-"), limit=MAX_NAME) or NO_WORKFLOW
 
 
-def _metadata(facts: RunFacts, tree: _Tree) -> Iterator[tuple[str, object]]:
+def _metadata(facts: RunFacts, tree: SpanTree) -> Iterator[tuple[str, object]]:
     yield "scores", [asdict(score) for score in facts.scores] or None
     yield from facts.metadata
     yield "spans", len(tree.spans) or None

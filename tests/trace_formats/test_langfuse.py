@@ -175,7 +175,8 @@ def test_pages_of_the_api(write: Write, split: Split) -> None:
     page = {"data": [trace(observations=["o1"], scores=["s1"], totalCost=0.7)], "meta": {"page": 1}}
     (item,), _ = split(write("page.json", page))
     assert (item.trace.cost_usd, item.trace.response) == (0.7, "Hi.")
-    page = {"data": [observation("o1"), {"id": "x"}, 3], "meta": {"page": 1}}
+    rows: list[object] = [observation("o1"), {"id": "x"}, 3]
+    page = {"data": rows, "meta": {"page": 1}}
     taken, aside = split(write("observations.json", page))
     assert len(taken) == 1
     assert [row.reason[:30] for row in aside] == ["is no span, run or score of a "] * 2

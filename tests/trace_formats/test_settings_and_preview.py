@@ -26,7 +26,7 @@ from calibration.trace_formats import (
         (b"# A text\n\nwith words\n", "it is neither JSON nor a table with 'trace_id'"),
         (b"a,b\n1,2\n", "it is neither JSON nor a table with 'trace_id'"),
         (b"[]", "it is a JSON list without objects"),
-        (b'{"trace": {}, "observations": []}', "JSON object with the fields 'observations', 'tra"),
+        (b'{"traces": {}, "seen": []}', "it is a JSON object with the fields 'seen', 'traces'"),
         (b'{"messages": []}\n{"messages": []}', "JSON lines with the fields 'messages'"),
         (b'[{"span": 1}]', "JSON list of objects with the fields 'span'"),
         (b'{"a": \xff}', "line 1: is not UTF-8 text"),

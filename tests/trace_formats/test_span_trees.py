@@ -12,7 +12,7 @@ from calibration.errors import TraceFormatError
 from calibration.trace_formats import ImportSettings, Parsed, read_traces, span_shelf
 from calibration.trace_formats.fields import FieldError
 from calibration.trace_formats.message_shapes import canonical, plain_text, read_said
-from calibration.trace_formats.span_trees import count, price, time_of
+from calibration.trace_formats.spans import count, price, time_of
 from tests.trace_formats.conftest import Split
 
 Write = Callable[[str, Any], Path]
