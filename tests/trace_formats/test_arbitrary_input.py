@@ -26,7 +26,16 @@ VALUES = st.recursive(
     max_leaves=8,
 )
 NAMES = ["lamp-1-retail.json", "tau2.json", "records.jsonl", "transcripts.jsonl"]
-RELAXED = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+PLATFORMS = [
+    "langfuse/trace-page.json",
+    "langfuse/observations.jsonl",
+    "langsmith/runs.jsonl",
+    "phoenix/spans.json",
+    "otel/day-2.jsonl",
+]
+SLOW = [HealthCheck.too_slow]
+FEW = settings(max_examples=30, deadline=None, suppress_health_check=SLOW)
+RELAXED = settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
 
 
 def read_anything(content: bytes) -> None:
@@ -84,6 +93,19 @@ def test_arbitrary_bytes(content: bytes) -> None:
 @RELAXED
 @given(data=st.data())
 def test_any_value_anywhere_in_a_good_file(name: str, data: st.DataObject) -> None:
+    read_changed(name, data)
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+@FEW
+@given(data=st.data())
+def test_any_value_anywhere_in_an_export_of_a_platform(name: str, data: st.DataObject) -> None:
+    read_changed(name, data)
+    content = (FIXTURES / name).read_bytes()
+    read_anything(content[: data.draw(st.integers(0, len(content) - 1))])
+
+
+def read_changed(name: str, data: st.DataObject) -> None:
     text = (FIXTURES / name).read_text()
     lines = name.endswith("l")
     value = [json.loads(line) for line in text.splitlines()] if lines else json.loads(text)

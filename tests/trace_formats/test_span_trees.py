@@ -41,9 +41,9 @@ def test_circles_and_missing_parents_are_first_spans(write: Write, split: Split)
 
 
 def test_a_chain_of_spans_has_no_depth_that_matters(write: Write, split: Split) -> None:
-    rows = [run(f"s{k}", f"s{k - 1}" if k else None, trace_id=None) for k in range(3_000)]
+    rows = [run(f"s{k}", f"s{k - 1}" if k else None, trace_id=None) for k in range(1_500)]
     (item,), _ = split(write("chain.jsonl", lines(*reversed(rows))))
-    assert (item.trace.source_id, item.trace.metadata["spans"]) == ("s0", 3_000)
+    assert (item.trace.source_id, item.trace.metadata["spans"]) == ("s0", 1_500)
 
 
 def test_the_order_of_spans_changes_nothing(fixtures: Path, write: Write, split: Split) -> None:
