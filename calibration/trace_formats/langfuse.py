@@ -153,7 +153,9 @@ def _metadata(
 
 
 def _span(span_id: str, row: Mapping[str, object]) -> Span:
-    kind = str(row.get("type") or "").upper()
+    attributes = part(unpacked(row.get("metadata")), "attributes")
+    tool = text_of(first_of(attributes, "gen_ai.tool.name", "tool.name", "ai.toolCall.name"))
+    kind = _KINDS.get(str(row.get("type") or "").upper(), "tool" if tool else "other")
     usage = unpacked(first_of(row, "usageDetails", "usage"))
     cost = first_of(row, "totalCost", "calculatedTotalCost")
     if cost is None:
@@ -161,18 +163,25 @@ def _span(span_id: str, row: Mapping[str, object]) -> Span:
     return Span(
         span_id=span_id,
         parent_id=part_id(row.get("parentObservationId"), "parentObservationId"),
-        kind=_KINDS.get(kind, "other"),
-        name=text_of(row.get("name")) or kind.lower(),
+        kind=kind,
+        name=(tool if kind == "tool" else None) or text_of(row.get("name")) or kind,
         given=unpacked(row.get("input")),
         returned=unpacked(row.get("output")),
         started=time_of(row.get("startTime"), "startTime", UTC),
         ended=time_of(row.get("endTime"), "endTime", UTC),
         model=text_of(first_of(row, "model", "providedModelName", "internalModel")),
-        tokens_in=count(first_of(usage, "input", "prompt_tokens"), "usageDetails.input"),
-        tokens_out=count(first_of(usage, "output", "completion_tokens"), "usageDetails.output"),
+        tokens_in=_tokens(usage, row, "input", "prompt_tokens", "inputUsage"),
+        tokens_out=_tokens(usage, row, "output", "completion_tokens", "outputUsage"),
         cost_usd=price(cost, "totalCost"),
         failed=row.get("level") == "ERROR",
+        call_id=text_of(first_of(attributes, "gen_ai.tool.call.id", "ai.toolCall.id")),
     )
+
+
+def _tokens(usage: object, row: Mapping[str, object], *names: str) -> int | None:
+    """Return tokens from the details of the usage, else from the field that came before them."""
+    found = first_of(usage, *names[:-1])
+    return count(first_of(row, names[-1]) if found is None else found, names[-1])
 
 
 def _root_name(spans: list[Span]) -> str | None:

@@ -54,10 +54,10 @@ class Said:
 
 
 def canonical(text: str | None) -> str:
-    """Return text without outer blanks, and JSON objects and lists in one form."""
-    stripped = (text or "").strip()
-    value = unpacked(stripped)
-    return stripped if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    """Return text without blanks, and JSON objects and lists in one form."""
+    value = unpacked((text or "").strip())
+    # Frameworks join the parts of a message with lines or without.
+    return "".join(value.split()) if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 def unpacked(value: object) -> object:
@@ -243,7 +243,7 @@ def _part(item: object, role: str) -> Said | str | None:
     for name in ("function_response", "functionResponse"):
         if isinstance(inner := item.get(name), dict):
             return _result_of(inner, None)
-    if kind in _CALLS:
+    if kind in _CALLS or (kind == "function" and isinstance(item.get("function"), dict)):
         return _call(item)
     if kind in _RESULTS:
         return _result_of(item, None)
@@ -273,8 +273,14 @@ def _call(call: object) -> Said:
         role="assistant",
         tool=text_of(name) or text_of(function) or "tool",
         arguments=readable(first_of(holder, "arguments", "args", "input", "parameters")),
-        call_id=text_of(first_of(call, "call_id", "id", "toolCallId", "tool_call_id")),
+        call_id=_id_of(first_of(call, "call_id", "id", "toolCallId", "tool_call_id")),
     )
+
+
+def _id_of(value: object) -> str | None:
+    """Return the id of a call; one framework writes a list of the ids of run and call."""
+    value = unpacked(value)
+    return text_of(value[-1] if isinstance(value, list) and value else value)
 
 
 def _result_of(holder: Mapping[str, object], text: str | None) -> Said:
@@ -293,5 +299,5 @@ def _result_of(holder: Mapping[str, object], text: str | None) -> Said:
         role="tool",
         text=readable(found),
         tool=text_of(first_of(holder, "name", "toolName", "tool_name")),
-        call_id=text_of(first_of(holder, *(ids if text is None else ids[:4]))),
+        call_id=_id_of(first_of(holder, *(ids if text is None else ids[:4]))),
     )

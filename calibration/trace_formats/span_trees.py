@@ -28,7 +28,10 @@ from calibration.trace_formats.message_shapes import Said, plain_text, read_said
 from calibration.trace_formats.own_records import NO_WORKFLOW
 from calibration.trace_formats.spans import SINCE, RunFacts, SourceScore, Span, SpanTree
 
-_TOOL_PREFIX = re.compile(r"^(?:execute_tool|running tool:?|tool:?|call)\s+", re.IGNORECASE)
+_TOOL_PREFIX = re.compile(
+    r"^(?:(?:execute_tool|running tool:?|tool:?|call)\s+|tool\.)", re.IGNORECASE
+)
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 # Scores that say whether the run succeeded: 1 is success and 0 is not.
 _SUCCESS = frozenset(
     {
@@ -82,14 +85,19 @@ def build_trace(
 
 
 def _refuse_fragments(facts: RunFacts, spans: Sequence[Span]) -> None:
-    if any(span.kind in ("model", "agent", "other") for span in spans):
+    if any(span.kind in ("model", "agent") for span in spans):
         return
-    if read_said(facts.returned, "assistant") or plain_text(facts.returned, answer=True):
+    around = [span for span in spans if span.kind == "other"]
+    texts = [facts.returned, *(value for span in around for value in (span.given, span.returned))]
+    if any(value not in (None, "", {}, []) for value in texts):
         return
     if not spans:
         raise FieldError("has neither spans nor an answer: export it with its observations or runs")
     kinds = ", ".join(sorted({span.kind for span in spans}))
-    raise FieldError(f"is no run of an agent: it holds only spans of the kind {kinds}")
+    raise FieldError(
+        f"is no run of an agent: no span of it is a call of a model (kinds: {kinds}), and there is "
+        "no answer"
+    )
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -161,16 +169,24 @@ class _Talk:
         return None
 
     def speak(self, messages: Sequence[Said], span: Span) -> None:
-        """Add what a model said."""
-        tokens = span.tokens_in, span.tokens_out
+        """Add what a model said; a span may also hold calls and results that are known."""
         first = True
         for said in messages:
+            if said.call_id is not None and self._spoken(said):
+                continue
             entry = self._taken_up(said) if said.kind == "call" else None
             if entry is None:
                 entry = self._add(_Entry(said=said, at=span.started, opens=first, spoken=True))
             if first:
-                entry.tokens, entry.seconds = tokens, _seconds(span)
+                entry.tokens, entry.seconds = (span.tokens_in, span.tokens_out), _seconds(span)
             first = False
+
+    def _spoken(self, said: Said) -> bool:
+        """Return whether a model has made this call before, or whether its result is known."""
+        call = self._by_id.get(("call", said.call_id or ""))
+        if said.kind == "call":
+            return call is not None and call.spoken
+        return call is not None and call.result is not None
 
     def _taken_up(self, said: Said) -> _Entry | None:
         """Return the call that a span of its tool has shown before the model's own span ended."""
@@ -485,11 +501,11 @@ def _models(spans: Sequence[Span]) -> str | None:
 
 
 def _workflow(facts: RunFacts, spans: Sequence[Span]) -> str:
-    """Return the name of the run without names of models, which reviewers must not see."""
-    name = facts.name or ""
+    """Return the name of the run without models, which reviewers must not see, and without ids."""
+    name = _UUID.sub("", facts.name or "")
     for model in sorted({s.model for s in spans if s.model}, key=len, reverse=True):
         name = re.sub(re.escape(model), "", name, flags=re.IGNORECASE)
-    return note(re.sub(r"\s+", " ", name).strip(" :-"), limit=MAX_NAME) or NO_WORKFLOW
+    return note(re.sub(r"\s+", " ", name).strip(" .:-"), limit=MAX_NAME) or NO_WORKFLOW
 
 
 def _metadata(facts: RunFacts, tree: SpanTree) -> Iterator[tuple[str, object]]:

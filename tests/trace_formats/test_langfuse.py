@@ -193,7 +193,7 @@ def test_runs_without_anything_to_read_are_set_aside(write: Write, split: Split)
     assert "neither spans nor an answer" in aside[0].reason
     only_embedding = trace(output=None, observations=[observation("o", type="EMBEDDING")])
     _, aside = split(write("embedding.json", only_embedding))
-    assert "only spans of the kind embedding" in aside[0].reason
+    assert "(kinds: embedding)" in aside[0].reason
     _, aside = split(write("no-id.json", [observation("o") | {"traceId": None}]))
     assert aside[0].reason == "field 'traceId': is missing"
 
@@ -210,3 +210,32 @@ def test_reviewers_see_no_model_in_the_name_of_a_run(write: Write, split: Split)
     spans = [observation("o", model="m-9")]
     taken, _ = split(write("t.json", trace(name="chat m-9", observations=spans)))
     assert taken[0].trace.workflow == "chat"
+
+
+def test_tools_that_are_plain_spans_and_ids_that_are_lists(write: Write, split: Split) -> None:
+    own = ["run_1", "call_1"]
+    given = {"at": "Rome"}
+    call = {"role": "assistant", "parts": [
+        {"type": "tool_call", "id": own, "name": "weather", "arguments": given}]}  # fmt: skip
+    told = {"role": "tool", "parts": [
+        {"type": "tool_call_response", "id": json.dumps(own), "response": "stormy"}]}  # fmt: skip
+    said = {"role": "assistant", "parts": [{"type": "text", "content": "It is stormy."}]}
+    about = {"attributes": {"gen_ai.tool.name": "weather", "gen_ai.tool.call.id": "call_1"}}
+    spans = [
+        observation("a", input=[{"role": "user", "content": "Rome?"}], output=[call]),
+        observation("b", type="SPAN", name="tool.weather", metadata=about, input={"at": "Rome"},
+                    output="stormy", startTime="2026-03-01T09:00:02Z",
+                    endTime="2026-03-01T09:00:03Z"),
+        observation("c", input=[call, told], output=[call, told, said], usageDetails=None,
+                    inputUsage=7, outputUsage=1, startTime="2026-03-01T09:00:04Z",
+                    endTime="2026-03-01T09:00:05Z"),
+    ]  # fmt: skip
+    name = "invoke_agent 99981f6a-abd1-4d09-9fba-00e2ab172193"
+    (item,), _ = split(write("t.json", trace(name=name, observations=spans, input=None)))
+    assert [(s.tool, s.content, s.result) for s in item.trace.steps] == [
+        (None, "Rome?", None),
+        ("weather", None, None),
+        ("weather", None, "stormy"),
+        (None, "It is stormy.", None),
+    ]
+    assert (item.trace.workflow, item.trace.total_tokens) == ("invoke_agent", 15)

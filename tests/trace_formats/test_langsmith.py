@@ -104,7 +104,8 @@ def test_only_the_first_run_has_a_cost(
 ) -> None:
     rows = [run("r", total_cost=total, outputs={"output": "x"}), run("c", total_cost=3)]
     assert split(write("runs.json", rows))[0][0].trace.cost_usd == known
-    assert split(write("part.json", [run("c", total_cost=3)]))[0][0].trace.cost_usd is None
+    part = [run("c", total_cost=3, outputs={"output": "x"})]
+    assert split(write("part.json", part))[0][0].trace.cost_usd is None
 
 
 def test_langsmith_fetch_files(write: Write, split: Split) -> None:

@@ -194,7 +194,7 @@ def test_retrievers_are_tools_and_graders_are_not_shown(write: Write, split: Spl
 
 def test_what_is_no_run_is_set_aside(write: Write, split: Split) -> None:
     lone = [span({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "x"})]
-    assert "only spans of the kind tool" in split(write("tool.json", lone))[1][0].reason
+    assert "(kinds: tool)" in split(write("tool.json", lone))[1][0].reason
     hurt = {"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "t"}]}]}, 3]}
     _, aside = split(write("hurt.json", hurt))
     assert "without 'traceId' and 'spanId'" in aside[0].reason

@@ -216,6 +216,9 @@ SHAPES: list[tuple[object, list[tuple[str, str, str | None]]]] = [
     ({"message": {"type": "ai", "data": {"content": {"parts": [{"content": "x"}]}}}},
      [("text", "assistant", "x")]),
     ({"role": "tool", "content": [{"a": 1}]}, [("result", "tool", '{"a": 1}')]),
+    ([{"role": "tool", "content": [
+        {"type": "function", "id": "k", "function": {"name": "f", "arguments": {}}}]}],
+     [("call", "assistant", None)]),
     ([3, None, "x"], []),
 ]  # fmt: skip
 
