@@ -227,8 +227,7 @@ _TELLING = (
 LANGFUSE = SpanFormat(
     name=SOURCE,
     title="a Langfuse export",
-    expects="JSON of a trace page with 'trace' and 'observations', answers of the public API, or "
-    "JSON lines of a blob export with traces, observations and scores",
+    expects="JSON of a trace page, answers of the public API, JSON lines of a blob export",
     recognises=_recognises,
     streamed=_LISTS,
     parts=_parts,

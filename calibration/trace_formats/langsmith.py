@@ -106,7 +106,8 @@ def _build(run: WholeRun, settings: ImportSettings) -> tuple[Trace, Verdict | No
     if not spans:
         return build_trace(SOURCE, _facts_of_fetched(run), spans, settings)
     tops = [row for row in run.spans.values() if part_id(row.get("parent_run_id"), "id") is None]
-    root: Mapping[str, object] = (tops or list(run.spans.values()))[0]
+    first = (tops or list(run.spans.values()))[0]
+    root: Mapping[str, object] = run.spans.get(run.run_id, first)
     about = part(root, "extra", "metadata")
     total = first_of(root, "total_tokens")
     cost = price(root.get("total_cost"), "total_cost")
@@ -259,8 +260,7 @@ _TELLING = (
 LANGSMITH = SpanFormat(
     name=SOURCE,
     title="a LangSmith export",
-    expects="runs as a JSON list, as 'runs', as JSON lines or as batches of 'post' and 'patch', or "
-    "langsmith-fetch files",
+    expects="runs as JSON or JSON lines, langsmith-fetch files",
     recognises=_recognises,
     streamed=_LISTS,
     parts=_parts,

@@ -18,6 +18,7 @@ from calibration.trace_formats.own_records import MAX_TRIAL
 from calibration.trace_formats.span_shelf import RunPart, SpanFormat, WholeRun, part_id
 from calibration.trace_formats.span_trees import build_trace
 from calibration.trace_formats.spans import (
+    SINCE,
     Kind,
     RunFacts,
     SourceScore,
@@ -233,8 +234,9 @@ def _build(run: WholeRun, settings: ImportSettings, *, source: str) -> tuple[Tra
     rows = list(run.spans.values())
     spans = [_span(span_id, row) for span_id, row in run.spans.items()]
     known = set(run.spans)
-    tops = [k for k, span in enumerate(spans) if span.parent_id not in known] or [0]
-    root = rows[tops[0]] if rows else {}
+    tops = [span for span in spans if span.parent_id not in known] or spans
+    first = min(tops, key=lambda span: span.started or SINCE, default=None)
+    root = {} if first is None else run.spans[first.span_id]
     attributes = _attributes(root.get("attributes"))
     about = unpacked(attributes.get("metadata"))
     everywhere = [_attributes(row.get("attributes")) for row in rows]
@@ -447,13 +449,13 @@ def _format(name: Literal["phoenix", "otel"], title: str, expects: str, convert:
 PHOENIX = _format(
     "phoenix",
     "a Phoenix export",
-    "spans of its REST API as a list, as 'data' or as JSON lines, and span annotations",
+    "spans and annotations of its REST API as JSON or JSON lines",
     "Export spans from GET /v1/projects/{project}/spans as JSON",
 )
 
 OTEL = _format(
     "otel",
     "OpenTelemetry spans",
-    "OTLP JSON with 'resourceSpans', also one a line, or spans of an SDK as a list",
+    "OTLP JSON or JSON lines, a list of spans of an SDK",
     "Export spans as OTLP JSON, such as with the file exporter of a collector",
 )

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from calibration.records import NO_VERDICT, Step, Trace, Verdict, trace_identity
 from calibration.taxonomy import Taxonomy
-from calibration.trace_formats.base import MAX_NAME, ImportSettings
+from calibration.trace_formats.base import MAX_NAME, MAX_STEPS, ImportSettings
 from calibration.trace_formats.fields import (
     FieldError,
     bounded_metadata,
@@ -28,6 +28,7 @@ from calibration.trace_formats.message_shapes import Said, plain_text, read_said
 from calibration.trace_formats.own_records import NO_WORKFLOW
 from calibration.trace_formats.spans import SINCE, RunFacts, SourceScore, Span, SpanTree
 
+_MAX_ENTRIES = 2 * MAX_STEPS  # a text may share its step with a call
 _TOOL_PREFIX = re.compile(
     r"^(?:(?:execute_tool|running tool:?|tool:?|call)\s+|tool\.)", re.IGNORECASE
 )
@@ -112,7 +113,6 @@ class _Entry:
     opens: bool = False  # the first of what a model said at once
     spoken: bool = False
     of_span: bool = False
-    told: bool = False
     answers: "_Entry | None" = None
     result: "_Entry | None" = None
 
@@ -201,6 +201,8 @@ class _Talk:
 
     def _add(self, entry: _Entry) -> _Entry:
         said = entry.said
+        if len(self.entries) == _MAX_ENTRIES:
+            raise FieldError(f"has more than {_MAX_ENTRIES:,} messages, calls and results")
         self.entries.append(entry)
         self._by_content[said.content].append(entry)
         if said.call_id is not None:
@@ -221,7 +223,7 @@ class _Talk:
         waiting = (entry for tool in named for entry in self._open[tool])
         return next((entry for entry in waiting if entry.result is None), None)
 
-    def has_call(self, span: Span, tool: str) -> bool:
+    def has_call(self, tool: str) -> bool:
         """Return whether a model has asked for this tool and no span has shown the call yet."""
         return any(not entry.of_span for entry in self._open.get(tool, ()))
 
@@ -352,7 +354,7 @@ def _conversation(facts: RunFacts, tree: SpanTree) -> _Talk:
     hidden = graders | tree.within(graders)
     spoken = _spoken(tree, hidden)
     if not spoken:
-        given = [facts.given, *(root.given for root in tree.roots if root.kind != "tool")]
+        given = [facts.given, *(span.given for span in tree.fronts)]
         asked = (said for v in given if (said := read_said(v) or _asked_in_text(v)))
         talk.hear(next(asked, ()), _start(facts, tree))
     started: dict[str, _Entry] = {}
@@ -363,12 +365,12 @@ def _conversation(facts: RunFacts, tree: SpanTree) -> _Talk:
             talk.speak(spoken[span.span_id][1], span)
         elif span.span_id not in started:
             tool = _tool_of(span)
-            if span.kind == "tool" or talk.has_call(span, tool):
+            if span.kind == "tool" or talk.has_call(tool):
                 started[span.span_id] = talk.call(span, tool)
         if event == "tool returns" and span.span_id in started:
             talk.returned(span, started[span.span_id])
     if not any(answer for _, answer in spoken.values()):
-        results = [facts.returned, *(root.returned for root in tree.roots if root.kind != "tool")]
+        results = [facts.returned, *(span.returned for span in reversed(tree.fronts))]
         answers = (said for v in results if (said := read_said(v, "assistant")))
         talk.hear(next(answers, ()), None)
     return talk
@@ -462,7 +464,7 @@ def _start(facts: RunFacts, tree: SpanTree) -> datetime | None:
 
 def _task(facts: RunFacts, tree: SpanTree, talk: _Talk) -> str:
     """Return what the user asked: from the run, from its first spans, or from the transcript."""
-    candidates = [facts.given, *(root.given for root in tree.roots)]
+    candidates = [facts.given, *(span.given for span in tree.fronts)]
     for value in candidates:
         asked = [s.text for s in read_said(value) if s.kind == "text" and s.role == "user"]
         if asked and asked[0]:
@@ -477,8 +479,8 @@ def _task(facts: RunFacts, tree: SpanTree, talk: _Talk) -> str:
 
 
 def _answer(facts: RunFacts, tree: SpanTree, talk: _Talk) -> str | None:
-    """Return the answer of the run, else the last text of the agent."""
-    candidates = [facts.returned, *(root.returned for root in tree.roots if root.kind != "tool")]
+    """Return the answer of the run or of its last first span, else the last text of the agent."""
+    candidates = [facts.returned, *(span.returned for span in reversed(tree.fronts))]
     for value in candidates:
         said = read_said(value, "assistant")
         texts = [s.text for s in said if s.kind == "text" and s.role == "assistant"]

@@ -136,12 +136,16 @@ class SpanTree:
             s.span_id: s.parent_id for s in spans if s.parent_id in known
         }
         self.circles = _cut_circles(parents)
-        self.spans = sorted(spans, key=lambda s: s.started or SINCE)
+        # Not by their order in the file, but where they have no time.
+        self.spans = sorted(
+            spans, key=lambda s: (s.started or SINCE, (s.started and s.span_id) or "")
+        )
         self.parent = {s.span_id: parents.get(s.span_id) for s in self.spans}
         self.children: dict[str | None, list[Span]] = defaultdict(list)
         for span in self.spans:
             self.children[self.parent[span.span_id]].append(span)
         self.roots = self.children[None]
+        self.fronts = [span for span in self.roots if span.kind not in ("tool", "grader")]
         self._down = list(self._walk())
 
     def _walk(self) -> Iterator[Span]:

@@ -9,7 +9,7 @@ import pytest
 
 from calibration.analyses.imports import read_files
 from calibration.errors import TraceFormatError
-from calibration.trace_formats import ImportSettings, Parsed, read_traces, span_shelf
+from calibration.trace_formats import ImportSettings, Parsed, read_traces, span_shelf, span_trees
 from calibration.trace_formats.fields import FieldError
 from calibration.trace_formats.message_shapes import canonical, plain_text, read_said
 from calibration.trace_formats.spans import count, price, time_of
@@ -88,6 +88,10 @@ def test_bounds(write: Write, split: Split, monkeypatch: pytest.MonkeyPatch) -> 
     taken, aside = split(write("runs.jsonl", lines(run("a"))))
     assert not taken
     assert "longer than" in aside[0].reason
+    monkeypatch.undo()
+    monkeypatch.setattr(span_trees, "_MAX_ENTRIES", 1)
+    tools = [run("root"), run("x", "root", run_type="tool"), run("y", "root", run_type="tool")]
+    assert "has more than 1 messages" in split(write("runs.jsonl", lines(*tools)))[1][0].reason
 
 
 HOSTILE: dict[str, tuple[str, str]] = {
