@@ -1,7 +1,8 @@
-"""Trace formats: `tau_bench`, `tau2_bench` and our own, `own_files` with `own_records`.
+"""Trace formats: `tau_bench`, `tau2_bench`, `inspect_ai`, `swe_agent`, `openai_chat` and our own.
 
-All yield the items of `base`; `detection` recognises a file by its content. `json_scanner` reads
-piece by piece, `fields` checks one value, `reliability_fields` those that reliability needs,
+Ours are in `own_files` with `own_records`. All yield the items of `base`; `detection` recognises a
+file by its content. `json_scanner` reads piece by piece, `compressed` unpacks within limits,
+`parquet` gives rows, `fields` checks one value, `reliability_fields` those that reliability needs,
 `messages` turns a chat into steps.
 """
 
@@ -23,6 +24,7 @@ from calibration.trace_formats.detection import (
     FieldShare,
     FirstTrace,
     Preview,
+    Summary,
     detect,
     preview,
 )
@@ -36,6 +38,7 @@ __all__ = [
     "Item",
     "Parsed",
     "Preview",
+    "Summary",
     "WorkflowRule",
     "detect",
     "load_settings",

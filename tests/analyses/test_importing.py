@@ -10,11 +10,9 @@ from calibration.analyses.imports import (
     SKIPPED,
     import_labels,
     import_verdicts,
-    read_files,
-    set_aside_csv,
-    store_files,
     stored_label_rows,
 )
+from calibration.analyses.trace_files import Reading, read_files, set_aside_csv, store_files
 from calibration.errors import CalibrationError, InputError, StoreError, StoreLockedError
 from calibration.records import SetAside, Workflow
 from calibration.store import RemoteStore, Store, traces
@@ -223,15 +221,18 @@ def test_labels_of_other_traces_are_counted(new_world: NewWorld, tmp_path: Path)
 def test_files_are_told_one_by_one_with_their_format(tmp_path: Path) -> None:
     own = tmp_path / "own.jsonl"
     own.write_text("".join(record(f"r{k}") for k in range(600)) + '{"trace_id": 5}', "utf-8")
-    told: list[tuple[int, int]] = []
-    read = read_files([FIXTURES / "tau2.json", own], SETTINGS, told=lambda *t: told.append(t))
+    told: list[Reading] = []
+    read = read_files([FIXTURES / "tau2.json", own], SETTINGS, told=told.append)
     first, second = read.files
     assert (first.path.name, "tau2" in first.format.lower()) == ("tau2.json", True)
     assert (second.traces, second.set_aside) == (600, 1)
     assert first.traces + second.traces == read.preview.n_traces
-    assert told == sorted(told)
-    assert (1, 500) in told
-    assert told[-1] == (2, len(read.parsed) + len(read.set_aside))
+    assert [one.bytes for one in told] == sorted(one.bytes for one in told)
+    (within,) = [one for one in told if one.runs == 500]
+    assert (within.done, within.of) == (1, 2)
+    assert told[0].bytes < within.bytes < told[-1].bytes
+    assert told[-1].runs == read.preview.n_traces + len(read.set_aside)
+    assert told[-1].share == 1
 
 
 def test_what_was_set_aside_is_no_formula_in_a_spreadsheet() -> None:
