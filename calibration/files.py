@@ -6,6 +6,7 @@ import re
 import stat
 import tempfile
 import tomllib
+from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, TypeVar, overload
@@ -202,7 +203,7 @@ class Spool(Sequence[T], Generic[T]):
 
     def __init__(self) -> None:
         self._file = tempfile.SpooledTemporaryFile(max_size=self._IN_MEMORY, prefix="asr-spool-")
-        self._places: list[int] = []
+        self._places = array("Q")
 
     def append(self, item: T) -> None:
         """Add an item at the end."""

@@ -5,11 +5,12 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import overload
 
 from calibration.analyses.reference_traces import is_reference
 from calibration.errors import InputError, TraceFormatError
 from calibration.files import Spool
-from calibration.records import LabelDraft, SetAside, Trace, Verdict, Workflow
+from calibration.records import LabelDraft, SetAside, Trace, Workflow
 from calibration.store import MAX_TEXT, ImportResult, Store, import_token, reviewer_id_of
 from calibration.tables.rows import as_csv
 from calibration.taxonomy import Taxonomy
@@ -32,33 +33,38 @@ NOT_READ = "not read"
 COMPRESSED = (".gz", ".zst")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """What an import keeps of a run beside its trace."""
+class Traces(Sequence[Trace]):
+    """The traces of runs that lie on the disk."""
 
-    trace_id: str
-    line: int | None
-    file: str
-    verdict: Verdict | None
-    more: tuple[Verdict, ...]
-    human: tuple[HumanScore, ...]
+    def __init__(self, runs: Sequence[Parsed]) -> None:
+        self._runs = runs
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    @overload
+    def __getitem__(self, place: int) -> Trace: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Trace]: ...
+    def __getitem__(self, place: int | slice) -> Trace | Sequence[Trace]:
+        if isinstance(place, slice):
+            return Traces(self._runs[place])
+        return self._runs[place].trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRead:
-    """The content of one file, and its recognised format.
-
-    `stored` are the traces, on the disk until they are stored, and `runs` what belongs to each.
-    """
+    """The content of one file, and its recognised format; its `runs` lie on the disk."""
 
     path: Path
     format: str
     traces: int
     set_aside: int
     costs_known: int = 0
+    grades: int = 0
+    human_scores: int = 0
     workflows: tuple[str, ...] = ()
-    runs: tuple[Run, ...] = ()
-    stored: Sequence[Trace] = field(default=(), repr=False)
+    runs: Sequence[Parsed] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +106,7 @@ class FilesRead:
 
     def without_runs(self) -> "FilesRead":
         """Return what is shown of the files, without their runs."""
-        return replace(self, files=tuple(replace(f, runs=(), stored=()) for f in self.files))
+        return replace(self, files=tuple(replace(f, runs=()) for f in self.files))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,8 +196,7 @@ def _read(
 ) -> tuple[FileRead, list[SetAside]]:
     """Read one file to its end."""
     title = detect(file).title
-    stored: Spool[Trace] = Spool()
-    runs: list[Run] = []
+    runs: Spool[Parsed] = Spool()
     aside: list[SetAside] = []
     for item in read_traces(file, settings):
         progress.one_more(file)
@@ -200,27 +205,18 @@ def _read(
         summary.add(item)
         if isinstance(item, SetAside):
             aside.append(item)
-            continue
-        stored.append(item.trace)
-        runs.append(
-            Run(
-                trace_id=item.trace.trace_id,
-                line=item.line,
-                file=item.file,
-                verdict=item.verdict,
-                more=item.more,
-                human=item.human,
-            )
-        )
+        else:
+            runs.append(item)
     found = FileRead(
         path=file,
         format=title,
         traces=len(runs),
         set_aside=len(aside),
         costs_known=summary.costs_known,
+        grades=summary.n_verdicts,
+        human_scores=summary.n_human,
         workflows=tuple(summary.workflows),
-        runs=tuple(runs),
-        stored=stored,
+        runs=runs,
     )
     return found, aside
 
@@ -324,7 +320,7 @@ def store_files(
     of_file = [_store(store, file, settings, take_changed, aside) for file in read.files]
     labels = 0
     if human_batch is not None:
-        runs = [run for file in read.files for run in file.runs]
+        runs = [run for file in read.files if file.human_scores for run in file.runs if run.human]
         labels = _store_labels(store, runs, human_batch, aside)
     done = [result for _, result in of_file]
     return ImportReport(
@@ -362,32 +358,29 @@ def _store(
             for name in file.workflows
         ]
         done = store.ingest(
-            file.stored,
+            Traces(file.runs),
             take_changed=take_changed,
             workflows=workflows,
             grades=[run.verdict for run in file.runs],
             more=[verdict for run in file.runs for verdict in run.more],
         )
-    origin = {run.trace_id: run for run in file.runs}
     why = [(t, f"is stored with other content; {done.why_kept(t)}") for t in done.changed]
     why += [
         (t, "is stored with another grade, which stays") for t in dict.fromkeys(done.other_grade)
     ]
-    aside.extend(
-        SetAside(
-            file=origin[trace_id].file,
-            line=origin[trace_id].line,
-            reason=f"changed: {trace_id} {reason}",
-        )
-        for trace_id, reason in why
-    )
+    if why:
+        origin = {run.trace.trace_id: (run.file, run.line) for run in file.runs}
+        for trace_id, reason in why:
+            place, line = origin[trace_id]
+            told = f"changed: {trace_id} {reason}"
+            aside.append(SetAside(file=place, line=line, reason=told))
     report = FileImported(
         path=str(file.path),
         format=file.format,
         traces=file.traces,
         costs_known=file.costs_known,
-        grades=sum(run.verdict is not None for run in file.runs),
-        human_scores=sum(len(run.human) for run in file.runs),
+        grades=file.grades,
+        human_scores=file.human_scores,
         imported=len(done.imported),
         already_there=len(done.already_there),
         changed=len(done.changed),
@@ -401,7 +394,9 @@ def _with_defaults(settings: ImportSettings, stored: Workflow) -> ImportSettings
     return replace(settings, ceiling_usd=ceiling, unit=settings.unit or stored.unit)
 
 
-def _store_labels(store: Store, runs: Sequence[Run], batch_id: str, aside: list[SetAside]) -> int:
+def _store_labels(
+    store: Store, runs: Sequence[Parsed], batch_id: str, aside: list[SetAside]
+) -> int:
     """Store the scores of people as labels of a batch; return how many are new."""
     taxonomy = store.taxonomy()
     drafts: list[LabelDraft] = []
@@ -420,7 +415,7 @@ def _store_labels(store: Store, runs: Sequence[Run], batch_id: str, aside: list[
             drafts.append(_draft(taxonomy, batch_id, run, reviewer, outcomes.pop(), scores))
             names[reviewer] = None
     done = store.import_labels(batch_id, drafts, names=list(names), exposed=True)
-    origin = {run.trace_id: run for run in runs}
+    origin = {run.trace.trace_id: run for run in runs}
     told = [(t, f"is in no batch {batch_id!r}, so its scores are no labels") for t in done.unknown]
     told += [(t, f"{by!r} has another label there, which stays") for t, by in done.changed]
     for trace_id, why in told:
@@ -432,7 +427,7 @@ def _store_labels(store: Store, runs: Sequence[Run], batch_id: str, aside: list[
 def _draft(
     taxonomy: Taxonomy,
     batch_id: str,
-    run: Run,
+    run: Parsed,
     reviewer: str,
     outcome: str,
     scores: Sequence[HumanScore],
@@ -440,8 +435,8 @@ def _draft(
     by = reviewer_id_of(reviewer)
     said = "; ".join(f"{s.name}: {s.comment}" for s in scores if s.comment)
     return LabelDraft(
-        client_token=import_token(batch_id, taxonomy.version, by, run.trace_id, outcome),
-        trace_id=run.trace_id,
+        client_token=import_token(batch_id, taxonomy.version, by, run.trace.trace_id, outcome),
+        trace_id=run.trace.trace_id,
         reviewer_id=by,
         batch_id=batch_id,
         answers=taxonomy.answers_for(outcome),

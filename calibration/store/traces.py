@@ -13,6 +13,7 @@ from functools import lru_cache
 from hashlib import sha256
 from itertools import count, product
 from pathlib import Path
+from sys import intern
 from typing import Any, Generic, TypeVar
 
 import duckdb
@@ -43,6 +44,7 @@ from calibration.records import (
     Workflow,
     calls_of,
     is_perturbed,
+    plain,
 )
 from calibration.store.database import (
     Cursor,
@@ -63,7 +65,8 @@ K = TypeVar("K", str, tuple[str, str])
 # Small row groups of sorted ids: reading one trace touches one of them.
 ROW_GROUP = 64
 # What is held while a part is written: three times as many bytes, about.
-PART_CHARACTERS = 24_000_000
+PART_CHARACTERS = 8_000_000
+INSERTED_AT_ONCE = 5_000
 
 REVIEW_FIELDS = ("prompt", "inputs", "sub_goals", "steps", "response")
 _INDEXED = (
@@ -136,7 +139,7 @@ def write_part(store: Path, traces: list[Trace]) -> str:
     ordered = sorted(traces, key=lambda trace: trace.trace_id)
     review, hidden = [], []
     for trace in ordered:
-        everything = asdict(trace)
+        everything = plain(trace)
         review.append(_json({name: everything[name] for name in REVIEW_FIELDS}))
         hidden.append(_json({name: everything[name] for name in HIDDEN_FIELDS}))
     ids = [trace.trace_id for trace in ordered]
@@ -259,7 +262,8 @@ def tool_uses(trace: Trace) -> tuple[ToolUse, ...]:
     """Count the calls of each tool in a trace, by name, the agent's before the user's."""
     failed: defaultdict[tuple[str, bool], list[bool]] = defaultdict(list)
     for call in calls_of(trace.steps):
-        failed[call.tool[:MAX_NAME], call.by_user].append(call.failed)
+        # The index of an import is held: a name that every run has is held once.
+        failed[intern(call.tool[:MAX_NAME]), call.by_user].append(call.failed)
     return tuple(
         ToolUse(tool=tool, calls=len(calls), errors=sum(calls), by_user=by_user)
         for (tool, by_user), calls in sorted(failed.items())
@@ -399,16 +403,16 @@ def _characters(trace: Trace) -> int:
 def _index_row(trace: Trace) -> IndexRow:
     return IndexRow(
         trace_id=trace.trace_id,
-        source=trace.source,
+        source=intern(trace.source),
         source_id=trace.source_id,
         trial=trace.trial,
         content_hash=trace.content_hash(),
-        workflow=trace.workflow,
+        workflow=intern(trace.workflow),
         task_id=trace.task_id,
         task_key=trace.task_key,
-        model=trace.model,
-        agent_version=trace.agent_version,
-        status=trace.status,
+        model=trace.model and intern(trace.model),
+        agent_version=trace.agent_version and intern(trace.agent_version),
+        status=trace.status and intern(trace.status),
         started_at=_utc(trace),
         latency_s=trace.latency_s,
         cost_usd=trace.cost_usd,
@@ -482,11 +486,14 @@ def _ingest(
                 labelled.add(trace_id)
             for workflow in workflows:
                 put_workflow(cursor, workflow)
-            taken = [
-                replace(index[k], part=parts[k]) if k in parts else index[k]
-                for k in (*replaced.values(), *fresh.values())
-            ]
-            _insert_index(cursor, taken, duplicates, _make_room(cursor, list(replaced)))
+            room = _make_room(cursor, list(replaced))
+            taken = [*replaced.values(), *fresh.values()]
+            for start in range(0, len(taken), INSERTED_AT_ONCE):
+                some = taken[start : start + INSERTED_AT_ONCE]
+                rows_of = [
+                    replace(index[k], part=parts[k]) if k in parts else index[k] for k in some
+                ]
+                _insert_index(cursor, rows_of, duplicates, room)
             for place in written.values():
                 row = index[place]
                 _point_to(cursor, replace(row, part=parts[place]) if place in parts else row)

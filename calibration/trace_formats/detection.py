@@ -292,6 +292,11 @@ class Summary:
         return dict(self._workflows)
 
     @property
+    def n_verdicts(self) -> int:
+        """The number of traces with a grade."""
+        return self._found["verdict"]
+
+    @property
     def costs_known(self) -> int:
         """The number of traces with a cost."""
         return self._found["cost_usd"]
@@ -305,7 +310,7 @@ class Summary:
             n_traces=self.n_traces,
             n_set_aside=self.n_set_aside,
             n_tasks=len(self._tasks),
-            n_verdicts=self._found["verdict"],
+            n_verdicts=self.n_verdicts,
             n_human_scores=self.n_human,
             costs_known=self.costs_known,
             formats=dict(self._formats),

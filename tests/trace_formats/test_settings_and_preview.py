@@ -41,7 +41,7 @@ def test_other_content_is_refused_with_what_it_holds(write: Any, content: bytes,
     assert str(caught.value).startswith(str(path))
     assert what in str(caught.value)
     if "not recognised" in str(caught.value):
-        assert "tau2-bench results (" in str(caught.value)
+        assert "tau2-bench results, " in str(caught.value)
 
 
 def test_a_file_or_directory_that_is_not_there(tmp_path: Path) -> None:
