@@ -6,6 +6,7 @@ import re
 import stat
 import tempfile
 import tomllib
+import weakref
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -203,6 +204,7 @@ class Spool(Sequence[T], Generic[T]):
 
     def __init__(self) -> None:
         self._file = tempfile.SpooledTemporaryFile(max_size=self._IN_MEMORY, prefix="asr-spool-")
+        weakref.finalize(self, self._file.close)
         self._places = array("Q")
 
     def append(self, item: T) -> None:

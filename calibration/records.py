@@ -349,8 +349,8 @@ class Trace:
 
 
 @cache
-def _names(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
-    names = tuple(f.name for f in fields(kind))
+def _names(kind: Hashable) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    names = tuple(f.name for f in fields(kind))  # type: ignore[arg-type]
     return names, attrgetter(*names)
 
 

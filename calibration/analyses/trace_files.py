@@ -15,9 +15,16 @@ from calibration.store import MAX_TEXT, ImportResult, Store, import_token, revie
 from calibration.tables.rows import as_csv
 from calibration.taxonomy import Taxonomy
 from calibration.text import counted
-from calibration.trace_formats import ImportSettings, Parsed, Preview, Summary, detect, read_traces
+from calibration.trace_formats import (
+    SUFFIXES,
+    ImportSettings,
+    Parsed,
+    Preview,
+    Summary,
+    detect,
+    read_traces,
+)
 from calibration.trace_formats.base import HumanScore
-from calibration.trace_formats.detection import SUFFIXES
 from calibration.trace_formats.json_scanner import share_read
 from calibration.trace_formats.tau2_bench import FOLDER, INDEX
 
@@ -92,7 +99,7 @@ class Reading:
         )
 
 
-Told = Callable[[Reading], None]
+Told = Callable[[FilesProgress], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,7 +252,7 @@ class _Progress:
     def _tell(self, within: int) -> None:
         if self._told is not None:
             self._told(
-                Reading(
+                FilesProgress(
                     done=self._done,
                     of=self._of,
                     bytes=self._bytes + within,

@@ -22,7 +22,7 @@ from calibration.taxonomy import Taxonomy
 from calibration.text import visible
 
 if TYPE_CHECKING:
-    from calibration.analyses.trace_files import Reading
+    from calibration.analyses.trace_files import FilesProgress
     from calibration.reporting.document import Document
 
 EXISTING = click.Path(path_type=Path)
@@ -253,14 +253,14 @@ def print_next(words: str, *, apart: bool = True) -> None:
 
 
 @contextmanager
-def progress() -> Iterator["Callable[[Reading], None] | None"]:
+def progress() -> Iterator["Callable[[FilesProgress], None] | None"]:
     """Yield what shows how far files are read, on standard error if it is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
     started = time.monotonic()
 
-    def told(reading: "Reading") -> None:
+    def told(reading: "FilesProgress") -> None:
         words = f"Reading: {reading.words()}"
         if 0.02 < reading.share < 1:
             left = (time.monotonic() - started) * (1 - reading.share) / reading.share

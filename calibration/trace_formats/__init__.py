@@ -21,6 +21,7 @@ from calibration.trace_formats.base import (
 )
 from calibration.trace_formats.detection import (
     FORMATS,
+    SUFFIXES,
     FieldShare,
     FirstTrace,
     Preview,
@@ -31,6 +32,7 @@ from calibration.trace_formats.detection import (
 
 __all__ = [
     "FORMATS",
+    "SUFFIXES",
     "FieldShare",
     "FirstTrace",
     "ImportSettings",

@@ -3,6 +3,7 @@
 Nothing is trusted that a file says about its own size: what comes out is counted.
 """
 
+import atexit
 import gzip
 import io
 import os
@@ -12,14 +13,14 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import pyarrow as pa
 
 from calibration.errors import InputError, TraceFormatError
 from calibration.files import open_file
 
-GZIP, ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+GZIP, ZSTANDARD, ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
 
 MAX_UNPACKED = 20_000_000_000
 MAX_RATIO = 250  # text of agents shrinks to a tenth, repeated history to a fiftieth
@@ -82,13 +83,20 @@ class _Unpacked:
         of = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
         with self._lock:
             if self._held is None or self._of != of:
-                self._of, self._held = (), None
+                self.forget()
                 self._held = _unpack(path, file, codec, found.st_size)
                 self._of = of
-            return open(self._held.name, "rb")
+            return Path(self._held.name).open("rb")
+
+    def forget(self) -> None:
+        """Remove the file, which those who opened it can still read."""
+        if self._held is not None:
+            self._held.close()
+        self._of, self._held = (), None
 
 
 _LAST = _Unpacked()
+atexit.register(_LAST.forget)
 
 
 def _unpack(
@@ -98,7 +106,7 @@ def _unpack(
     target = tempfile.NamedTemporaryFile(prefix="asr-unpacked-")
     meter = Meter(path, size)
     try:
-        stream: IO[bytes] = gzip.GzipFile(fileobj=file) if codec == "gzip" else _zstandard(file)
+        stream = gzip.GzipFile(fileobj=file) if codec == "gzip" else _zstandard(file)
         for chunk in _chunks(stream):
             meter.count(len(chunk))
             target.write(chunk)
@@ -113,12 +121,11 @@ def _unpack(
     return target
 
 
-def _zstandard(file: BinaryIO) -> IO[bytes]:
-    stream: IO[bytes] = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
-    return stream
+def _zstandard(file: BinaryIO) -> Any:
+    return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
 
 
-def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
+def _chunks(stream: Any) -> Iterator[bytes]:
     while chunk := stream.read(_CHUNK):
         yield chunk
 
@@ -220,11 +227,11 @@ class Archive:
         target.seek(0)
         return target  # type: ignore[return-value]
 
-    def _stream(self, entry: zipfile.ZipInfo) -> IO[bytes]:
+    def _stream(self, entry: zipfile.ZipInfo) -> Any:
         """Return the unpacked bytes of an entry; `zipfile` of Python 3.13 reads no Zstandard."""
         self._file.seek(entry.header_offset)
         header = self._file.read(_LOCAL_HEADER)
-        if len(header) < _LOCAL_HEADER or not header.startswith(b"PK\x03\x04"):
+        if len(header) < _LOCAL_HEADER or not header.startswith(ZIP):
             raise ValueError("it is not where the archive says")
         name, extra = (int.from_bytes(header[k : k + 2], "little") for k in (26, 28))
         start = entry.header_offset + _LOCAL_HEADER + name + extra

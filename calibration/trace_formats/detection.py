@@ -10,9 +10,9 @@ from pathlib import Path
 from calibration.errors import TraceFormatError
 from calibration.records import Trace
 from calibration.trace_formats.base import Head, Importer, Item, Parsed
-from calibration.trace_formats.compressed import Archive, first_bytes
+from calibration.trace_formats.compressed import ZIP, Archive, first_bytes
 from calibration.trace_formats.fields import FieldError, note
-from calibration.trace_formats.inspect_ai import INSPECT, ZIP
+from calibration.trace_formats.inspect_ai import INSPECT
 from calibration.trace_formats.json_scanner import JsonText, decode_line
 from calibration.trace_formats.openai_chat import OPENAI_CHAT
 from calibration.trace_formats.own_files import (

@@ -26,7 +26,7 @@ from calibration.trace_formats.base import (
     attempt,
     human_score,
 )
-from calibration.trace_formats.compressed import Archive, first_bytes
+from calibration.trace_formats.compressed import ZIP, Archive, first_bytes
 from calibration.trace_formats.fields import (
     FieldError,
     as_list,
@@ -50,7 +50,6 @@ from calibration.trace_formats.json_scanner import JsonText
 from calibration.trace_formats.messages import read_messages
 
 SOURCE = "inspect-ai"
-ZIP = b"PK\x03\x04"
 HEADER, START = "header.json", "_journal/start.json"
 SAMPLES = "samples"
 
@@ -357,7 +356,7 @@ def _usage(sample: Mapping[str, object]) -> tuple[float | None, int | None]:
         paid = number(grader, "role_usage.grader", maximum=MAX_COST_USD) or 0.0
         total = max(0.0, total - paid)
     counted = [count for count in tokens if count is not None]
-    if total == 0 and sum(counted):
+    if total == 0 and any(counted):
         total = None  # a model without a price
     return total, sum(counted) if counted and len(counted) == len(tokens) else None
 

@@ -82,8 +82,8 @@ def read_json(path: Path, parse: Parse, is_row: Callable[[Head], bool]) -> Itera
             yield attempt(path, line, partial(parse, row, line))
         return
     rows, _ = sample_rows(path)
-    lines = first is None or is_row(Head(kind="lines", keys=tuple(rows)))
-    if lines or not first.startswith(b"{"):
+    one = first is not None and first.startswith(b"{")
+    if not one or is_row(Head(kind="lines", keys=tuple(rows))):
         yield from _read_lines(path, parse)
         return
     source = JsonText(path)

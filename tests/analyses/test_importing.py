@@ -12,7 +12,7 @@ from calibration.analyses.imports import (
     import_verdicts,
     stored_label_rows,
 )
-from calibration.analyses.trace_files import Reading, read_files, set_aside_csv, store_files
+from calibration.analyses.trace_files import FilesProgress, read_files, set_aside_csv, store_files
 from calibration.errors import CalibrationError, InputError, StoreError, StoreLockedError
 from calibration.records import SetAside, Workflow
 from calibration.store import RemoteStore, Store, traces
@@ -221,7 +221,7 @@ def test_labels_of_other_traces_are_counted(new_world: NewWorld, tmp_path: Path)
 def test_files_are_told_one_by_one_with_their_format(tmp_path: Path) -> None:
     own = tmp_path / "own.jsonl"
     own.write_text("".join(record(f"r{k}") for k in range(600)) + '{"trace_id": 5}', "utf-8")
-    told: list[Reading] = []
+    told: list[FilesProgress] = []
     read = read_files([FIXTURES / "tau2.json", own], SETTINGS, told=told.append)
     first, second = read.files
     assert (first.path.name, "tau2" in first.format.lower()) == ("tau2.json", True)

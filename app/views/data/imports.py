@@ -12,9 +12,9 @@ from app import session
 from app.components.file_import import MAX_NAME, as_uploaded, on_disk
 from calibration.analyses.trace_files import (
     FileRead,
+    FilesProgress,
     FilesRead,
     ImportReport,
-    Reading,
     preview_lines,
     read_files,
     set_aside_csv,
@@ -121,12 +121,12 @@ def _typed(key: str) -> str:
     return (st.session_state.get(key) or "").strip()
 
 
-# Reading
+# FilesProgress
 
 
 def _read(work: Work, uploads: list[Any], asked: tuple[Any, ...]) -> None:
     work.report, work.read, work.trouble, work.asked = None, None, "", asked
-    bar = st.progress(0.0, text="Reading")
+    bar = st.progress(0.0, text="FilesProgress")
     with on_disk(uploads, asked[1]) as (paths, folder):
         try:
             settings = ImportSettings(timezone=asked[2] or None, workflow=asked[3] or None)
@@ -148,7 +148,7 @@ def _read(work: Work, uploads: list[Any], asked: tuple[Any, ...]) -> None:
     bar.empty()
 
 
-def _tell(bar: Any, reading: Reading) -> None:
+def _tell(bar: Any, reading: FilesProgress) -> None:
     bar.progress(reading.share, text=f"Reading: {reading.words()}")
 
 
@@ -275,7 +275,7 @@ def _import(store: Store, work: Work, uploads: list[Any]) -> None:
     )
     if not pressed:
         return
-    bar = st.progress(0.0, text="Reading")
+    bar = st.progress(0.0, text="FilesProgress")
     with on_disk(uploads, work.asked[1]) as (paths, folder):
         try:
             settings = _settings(work.asked, rules, store.taxonomy())
