@@ -75,7 +75,7 @@ class FileRead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class FilesProgress:
     """How far a reading of files has come."""
 
     done: int  # files

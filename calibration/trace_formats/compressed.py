@@ -218,10 +218,11 @@ class Archive:
                 target.write(chunk)
             if found != entry.CRC:
                 raise ValueError("its checksum differs")
+        except TraceFormatError:
+            target.close()
+            raise
         except _DAMAGED as error:
             target.close()
-            if isinstance(error, TraceFormatError):
-                raise
             reason = f"its entry {ascii(name)[:80]} is damaged ({error!s:.200})"
             raise self._refused(reason) from error
         target.seek(0)
