@@ -5,7 +5,7 @@ import os
 import string
 import threading
 from bisect import bisect_right
-from collections import Counter, OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -13,6 +13,7 @@ from functools import lru_cache
 from hashlib import sha256
 from itertools import count, product
 from pathlib import Path
+from sys import intern
 from typing import Any, Generic, TypeVar
 
 import duckdb
@@ -43,6 +44,7 @@ from calibration.records import (
     Workflow,
     calls_of,
     is_perturbed,
+    plain,
 )
 from calibration.store.database import (
     Cursor,
@@ -62,6 +64,9 @@ K = TypeVar("K", str, tuple[str, str])
 
 # Small row groups of sorted ids: reading one trace touches one of them.
 ROW_GROUP = 64
+# What is held while a part is written: three times as many bytes, about.
+PART_CHARACTERS = 8_000_000
+INSERTED_AT_ONCE = 5_000
 
 REVIEW_FIELDS = ("prompt", "inputs", "sub_goals", "steps", "response")
 _INDEXED = (
@@ -85,6 +90,8 @@ _PROMPT = (
     "coalesce(detail ->> '$.prompt', CASE WHEN (detail ->> '$.cut_characters')::BIGINT > 0 "
     f"THEN '{CUT}' WHEN detail ->> '$.cut_characters' = '0' THEN '{WHOLE}' END)"
 )
+# A file may have several scorers: together they are its main one, whose name is the shortest.
+_FIRST_OF_SOURCE = "QUALIFY rank() OVER (PARTITION BY trace_id ORDER BY judge_id) = 1"
 # How far from the first of some calls in a row the last is.
 _LAST = LOOP - 1
 _LOOPING = f"""
@@ -132,7 +139,7 @@ def write_part(store: Path, traces: list[Trace]) -> str:
     ordered = sorted(traces, key=lambda trace: trace.trace_id)
     review, hidden = [], []
     for trace in ordered:
-        everything = asdict(trace)
+        everything = plain(trace)
         review.append(_json({name: everything[name] for name in REVIEW_FIELDS}))
         hidden.append(_json({name: everything[name] for name in HIDDEN_FIELDS}))
     ids = [trace.trace_id for trace in ordered]
@@ -255,7 +262,8 @@ def tool_uses(trace: Trace) -> tuple[ToolUse, ...]:
     """Count the calls of each tool in a trace, by name, the agent's before the user's."""
     failed: defaultdict[tuple[str, bool], list[bool]] = defaultdict(list)
     for call in calls_of(trace.steps):
-        failed[call.tool[:MAX_NAME], call.by_user].append(call.failed)
+        # The index of an import is held: a name that every run has is held once.
+        failed[intern(call.tool[:MAX_NAME]), call.by_user].append(call.failed)
     return tuple(
         ToolUse(tool=tool, calls=len(calls), errors=sum(calls), by_user=by_user)
         for (tool, by_user), calls in sorted(failed.items())
@@ -347,34 +355,64 @@ class IndexRow:
 
 def write_index(store: Path, traces: Sequence[Trace]) -> list[IndexRow]:
     """Write the text of traces to parts beside a store, without opening the store."""
-    # A part holds an id once: a trace that occurs twice goes to two parts.
-    rounds: list[list[int]] = []
-    times: Counter[str] = Counter()
-    for place, trace in enumerate(traces):
-        if times[trace.trace_id] == len(rounds):
-            rounds.append([])
-        rounds[times[trace.trace_id]].append(place)
-        times[trace.trace_id] += 1
+    index: list[IndexRow] = []
+    held: list[Trace] = []
+
+    def flush() -> None:
+        part = write_part(store, held)
+        index.extend(replace(_index_row(trace), part=part) for trace in held)
+        held.clear()
+
+    # A part holds an id once, and no more than fits in memory.
+    ids: set[str] = set()
+    size = 0
+    for trace in traces:
+        if trace.trace_id in ids or size > PART_CHARACTERS:
+            flush()
+            ids, size = set(), 0
+        held.append(trace)
+        ids.add(trace.trace_id)
+        size += _characters(trace)
+    if held:
+        flush()
+    return index
+
+
+def write_parts(store: Path, traces: Sequence[Trace], places: Iterable[int]) -> dict[int, str]:
+    """Write the text of the traces at some places to parts; return the part of each."""
     parts: dict[int, str] = {}
-    for places in rounds:
-        part = write_part(store, [traces[k] for k in places])
-        parts |= dict.fromkeys(places, part)
-    return [replace(_index_row(trace), part=parts[k]) for k, trace in enumerate(traces)]
+    held: dict[int, Trace] = {}
+    size = 0
+    for place in sorted(places):
+        held[place] = traces[place]
+        size += _characters(held[place])
+        if size > PART_CHARACTERS:
+            parts |= dict.fromkeys(held, write_part(store, list(held.values())))
+            held, size = {}, 0
+    if held:
+        parts |= dict.fromkeys(held, write_part(store, list(held.values())))
+    return parts
+
+
+def _characters(trace: Trace) -> int:
+    """Return about how much text a trace has."""
+    steps = sum(len(text or "") for s in trace.steps for text in (s.content, s.arguments, s.result))
+    return len(trace.prompt) + len(trace.response or "") + steps + 500 * (1 + len(trace.steps))
 
 
 def _index_row(trace: Trace) -> IndexRow:
     return IndexRow(
         trace_id=trace.trace_id,
-        source=trace.source,
+        source=intern(trace.source),
         source_id=trace.source_id,
         trial=trace.trial,
         content_hash=trace.content_hash(),
-        workflow=trace.workflow,
+        workflow=intern(trace.workflow),
         task_id=trace.task_id,
         task_key=trace.task_key,
-        model=trace.model,
-        agent_version=trace.agent_version,
-        status=trace.status,
+        model=trace.model and intern(trace.model),
+        agent_version=trace.agent_version and intern(trace.agent_version),
+        status=trace.status and intern(trace.status),
         started_at=_utc(trace),
         latency_s=trace.latency_s,
         cost_usd=trace.cost_usd,
@@ -400,7 +438,8 @@ def _ingest(
     take_changed: bool,
     workflows: Sequence[Workflow],
     grades: Sequence[Verdict | None],
-    write: Callable[[list[int]], str] | None,
+    more: Sequence[Verdict] = (),
+    write: Callable[[list[int]], dict[int, str]] | None,
 ) -> ImportResult[str]:
     """Store all of an import or nothing; `write` writes the text of the rows at these positions."""
     with db.read() as cursor:
@@ -438,8 +477,8 @@ def _ingest(
     written = restored | completed
     places = [*replaced.values(), *fresh.values(), *written.values()]
     graded: ImportResult[str] = ImportResult()
-    if places or workflows or any(grades):
-        part = None if write is None or not places else write(places)
+    if places or workflows or any(grades) or more:
+        parts = {} if write is None else write(places)
         with db.write() as cursor:
             # A label may have been stored while the part was written.
             for trace_id in _labelled(cursor) & set(replaced):
@@ -447,13 +486,17 @@ def _ingest(
                 labelled.add(trace_id)
             for workflow in workflows:
                 put_workflow(cursor, workflow)
-            taken = [index[k] for k in (*replaced.values(), *fresh.values())]
-            if part is not None:
-                taken = [replace(row, part=part) for row in taken]
-            _insert_index(cursor, taken, duplicates, _make_room(cursor, list(replaced)))
+            room = _make_room(cursor, list(replaced))
+            taken = [*replaced.values(), *fresh.values()]
+            for start in range(0, len(taken), INSERTED_AT_ONCE):
+                some = taken[start : start + INSERTED_AT_ONCE]
+                rows_of = [
+                    replace(index[k], part=parts[k]) if k in parts else index[k] for k in some
+                ]
+                _insert_index(cursor, rows_of, duplicates, room)
             for place in written.values():
-                row = index[place] if part is None else replace(index[place], part=part)
-                _point_to(cursor, row)
+                row = index[place]
+                _point_to(cursor, replace(row, part=parts[place]) if place in parts else row)
             record_audit(
                 cursor,
                 "import",
@@ -464,6 +507,8 @@ def _ingest(
             )
             # A grade belongs to the content that it rates.
             rated = [v for k, v in enumerate(grades) if v is not None and k not in changed]
+            kept = set(changed.values())
+            rated += [v for v in more if v.trace_id not in kept]
             graded = _put_verdicts(cursor, rated)
     return ImportResult(
         imported=tuple(fresh),
@@ -815,14 +860,16 @@ class TraceStore(StorePart):
         take_changed: bool = False,
         workflows: Sequence[Workflow] = (),
         grades: Sequence[Verdict | None] = (),
+        more: Sequence[Verdict] = (),
     ) -> ImportResult[str]:
         """Store the traces that are new, with their workflows and grades; report the others.
 
         A trace with the same id and other content is `changed`: it is replaced only with
         `take_changed` and without labels. Equal content under another id is stored and marked as a
-        possible duplicate. `grades` has one entry a trace. All of it is stored, or nothing.
+        possible duplicate. `grades` has one entry a trace, `more` the verdicts of further scorers.
+        All of it is stored, or nothing. `new` is read in order, so that it may lie on the disk.
         """
-        _check_verdicts(self._rules(), [v for v in grades if v is not None])
+        _check_verdicts(self._rules(), [*(v for v in grades if v is not None), *more])
         # One import at a time: the stored ids must not change before the new traces are stored.
         with self._db.importing:
             return _ingest(
@@ -831,7 +878,8 @@ class TraceStore(StorePart):
                 take_changed=take_changed,
                 workflows=workflows,
                 grades=grades,
-                write=lambda places: write_part(self._db.path, [new[k] for k in places]),
+                more=more,
+                write=lambda places: write_parts(self._db.path, new, places),
             )
 
     @open_to(LEAD)
@@ -842,6 +890,7 @@ class TraceStore(StorePart):
         take_changed: bool = False,
         workflows: Sequence[Workflow] = (),
         grades: Sequence[Verdict | None] = (),
+        more: Sequence[Verdict] = (),
     ) -> ImportResult[str]:
         """Store traces whose text another process has already written to parts."""
         for part in {row.part for row in index}:
@@ -849,7 +898,7 @@ class TraceStore(StorePart):
                 raise InputError(
                     f"part {part!r} of the traces is not there; import the files again"
                 )
-        _check_verdicts(self._rules(), [v for v in grades if v is not None])
+        _check_verdicts(self._rules(), [*(v for v in grades if v is not None), *more])
         with self._db.importing:
             return _ingest(
                 self._db,
@@ -857,6 +906,7 @@ class TraceStore(StorePart):
                 take_changed=take_changed,
                 workflows=workflows,
                 grades=grades,
+                more=more,
                 write=None,
             )
 
@@ -1047,7 +1097,8 @@ class TraceStore(StorePart):
             "SELECT trace_id, sample, outcome, grade, reason, evidence, "
             "coalesce((detail ->> '$.of_all')::BOOLEAN, false) AS of_all, cause, "
             f"{_PROMPT} AS prompt FROM verdict "
-            "WHERE judge_id = ? OR (? = ? AND starts_with(judge_id, ?)) ORDER BY trace_id, sample",
+            f"WHERE judge_id = ? OR (? = ? AND starts_with(judge_id, ?)) {_FIRST_OF_SOURCE} "
+            "ORDER BY trace_id, sample",
             [judge_id, judge_id, SOURCE_JUDGE, SOURCE_JUDGE],
         )
 
@@ -1062,7 +1113,7 @@ class TraceStore(StorePart):
             f"SELECT trace_id, judge_id, outcome, proposed, cause, {_PROMPT} AS prompt "
             "FROM verdict "
             "WHERE sample = 0 AND (judge_id = ? OR (? = ? AND starts_with(judge_id, ?))) "
-            "ORDER BY trace_id",
+            f"{_FIRST_OF_SOURCE} ORDER BY trace_id",
             [judge_id, judge_id, SOURCE_JUDGE, SOURCE_JUDGE],
         )
 

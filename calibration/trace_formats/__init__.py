@@ -1,7 +1,8 @@
-"""Trace formats: `tau_bench`, `tau2_bench` and our own, `own_files` with `own_records`.
+"""Trace formats: `tau_bench`, `tau2_bench`, `inspect_ai`, `swe_agent`, `openai_chat` and our own.
 
-All yield the items of `base`; `detection` recognises a file by its content. `json_scanner` reads
-piece by piece, `fields` checks one value, `reliability_fields` those that reliability needs,
+Ours are in `own_files` with `own_records`. All yield the items of `base`; `detection` recognises a
+file by its content. `json_scanner` reads piece by piece, `compressed` unpacks within limits,
+`parquet` gives rows, `fields` checks one value, `reliability_fields` those that reliability needs,
 `messages` turns a chat into steps.
 
 The runs of `langfuse`, `langsmith` and `openinference` are trees of `spans`: `span_shelf` collects
@@ -24,9 +25,11 @@ from calibration.trace_formats.base import (
 from calibration.trace_formats.detection import (
     FORMATS,
     SPAN_FORMATS,
+    SUFFIXES,
     FieldShare,
     FirstTrace,
     Preview,
+    Summary,
     detect,
     preview,
 )
@@ -34,6 +37,7 @@ from calibration.trace_formats.span_shelf import SpanShelf
 
 __all__ = [
     "FORMATS",
+    "SUFFIXES",
     "FieldShare",
     "FirstTrace",
     "ImportSettings",
@@ -42,6 +46,7 @@ __all__ = [
     "Parsed",
     "Preview",
     "SpanShelf",
+    "Summary",
     "WorkflowRule",
     "detect",
     "load_settings",

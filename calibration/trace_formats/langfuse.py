@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC
 
-from calibration.records import Trace, Verdict
-from calibration.trace_formats.base import Head, ImportSettings
+from calibration.trace_formats.base import Head, ImportSettings, Parsed
 from calibration.trace_formats.fields import (
     FieldError,
     as_list,
@@ -120,7 +119,7 @@ def _run_id(value: object, name: str) -> str:
     return found
 
 
-def _build(run: WholeRun, settings: ImportSettings) -> tuple[Trace, Verdict | None]:
+def _build(run: WholeRun, settings: ImportSettings) -> Parsed:
     """Return the trace of a run."""
     spans = [_span(span_id, row) for span_id, row in run.spans.items()]
     about = run.about
@@ -149,7 +148,12 @@ def _metadata(
     about: Mapping[str, object], first: Mapping[str, object], metadata: object
 ) -> tuple[tuple[str, object], ...]:
     found = [(name, first_of(about, name) or first.get(name)) for name in _RUN_FIELDS]
-    return (*((name, value) for name, value in found if value), ("metadata", metadata or None))
+    kept = [(name, value) for name, value in found if value]
+    return (
+        *kept,
+        ("corrections", about.get("corrections") or None),
+        ("metadata", metadata or None),
+    )
 
 
 def _span(span_id: str, row: Mapping[str, object]) -> Span:
@@ -207,7 +211,7 @@ def _source_score(row: Mapping[str, object]) -> SourceScore:
 def _recognises(head: Head) -> bool:
     if head.kind == "object" and (head.any_has("data", "meta") or head.any_has("htmlPath")):
         return True
-    return head.kind in ("object", "array", "lines", "csv") and (
+    return head.kind in ("object", "array", "lines", "csv", "parquet") and (
         head.any_has("trace", "observations")
         or any(head.any_has("id", *names) for names in _TELLING)
     )

@@ -8,8 +8,7 @@ people does not.
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from calibration.records import Trace, Verdict
-from calibration.trace_formats.base import Head, ImportSettings
+from calibration.trace_formats.base import Head, ImportSettings, Parsed
 from calibration.trace_formats.fields import (
     FieldError,
     first_of,
@@ -43,6 +42,7 @@ _KINDS: dict[str, Kind] = {
 _STATUS = {"success": "completed", "error": "error", "pending": "pending"}
 _LISTS = frozenset({"runs", "post", "patch", "feedback", "feedbacks"})
 _KEPT = ("tags", "session_name", "session_id", "reference_example_id", "error", "app_path")
+_PACKED = ("inputs", "outputs", "extra", "feedback_stats")  # JSON text in Parquet
 _THREAD = ("thread_id", "session_id", "conversation_id")
 
 
@@ -75,7 +75,11 @@ def _run(row: Mapping[str, object]) -> Iterator[RunPart]:
         run_id=part_id(row.get("trace_id"), "trace_id") or places[0].partition("Z")[2] or None,
         span_id=span,
         parent_id=part_id(row.get("parent_run_id"), "parent_run_id"),
-        data={key: row[key] for key in row if key not in ("serialized", "events", "child_runs")},
+        data={
+            key: unpacked(row[key]) if key in _PACKED else row[key]
+            for key in row
+            if key not in ("serialized", "events", "child_runs")
+        },
     )
     children = row.get("child_runs")
     for child in children if isinstance(children, list) else []:
@@ -101,7 +105,7 @@ def _fetched(value: Mapping[str, object]) -> Iterator[RunPart]:
             yield from _feedback(row, run)
 
 
-def _build(run: WholeRun, settings: ImportSettings) -> tuple[Trace, Verdict | None]:
+def _build(run: WholeRun, settings: ImportSettings) -> Parsed:
     spans = [_span(span_id, row) for span_id, row in run.spans.items()]
     if not spans:
         return build_trace(SOURCE, _facts_of_fetched(run), spans, settings)
@@ -243,7 +247,7 @@ def _recognises(head: Head) -> bool:
         head.any_has("runs") or head.any_has("post") or head.any_has("patch")
     ):
         return True
-    return head.kind in ("object", "array", "lines", "csv") and any(
+    return head.kind in ("object", "array", "lines", "csv", "parquet") and any(
         head.any_has(*names) for names in _TELLING
     )
 

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
-from calibration.records import Trace, Verdict
-from calibration.trace_formats.base import Head, ImportSettings
+from calibration.trace_formats.base import Head, ImportSettings, Parsed
 from calibration.trace_formats.fields import FieldError, first_of, identifier, part, whole
 from calibration.trace_formats.message_shapes import text_of, unpacked
 from calibration.trace_formats.own_records import MAX_TRIAL
@@ -230,7 +229,7 @@ def _expanded(value: object) -> object:
     return groups
 
 
-def _build(run: WholeRun, settings: ImportSettings, *, source: str) -> tuple[Trace, Verdict | None]:
+def _build(run: WholeRun, settings: ImportSettings, *, source: str) -> Parsed:
     rows = list(run.spans.values())
     spans = [_span(span_id, row) for span_id, row in run.spans.items()]
     known = set(run.spans)
@@ -406,7 +405,7 @@ def _score(row: Mapping[str, object]) -> SourceScore:
 
 
 def _has(head: Head, names: Sequence[tuple[str, ...]]) -> bool:
-    return head.kind in ("object", "array", "lines", "csv") and any(
+    return head.kind in ("object", "array", "lines", "csv", "parquet") and any(
         head.any_has(*telling) for telling in names
     )
 

@@ -7,13 +7,13 @@ the disk: no more than one run is in memory.
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
 from calibration.errors import TraceFormatError
-from calibration.records import SetAside, Trace, Verdict
+from calibration.records import SetAside
 from calibration.trace_formats.base import (
     MAX_TRACE_BYTES,
     Head,
@@ -23,9 +23,11 @@ from calibration.trace_formats.base import (
     Parsed,
     attempt,
 )
+from calibration.trace_formats.compressed import first_bytes
 from calibration.trace_formats.fields import FieldError, identifier, shown
 from calibration.trace_formats.json_scanner import JsonText, decode_line, numbered_lines
 from calibration.trace_formats.own_files import first_line, sample_rows
+from calibration.trace_formats.parquet import PARQUET, parquet_rows
 
 MAX_PARTS_OF_RUN = 50_000
 MAX_BYTES_OF_RUN = 3 * MAX_TRACE_BYTES  # each call of a model repeats what was said before
@@ -81,7 +83,7 @@ class SpanFormat:
     recognises: Callable[[Head], bool]
     streamed: frozenset[str]
     parts: Callable[[str | None, object], Iterator[RunPart]]
-    build: Callable[[WholeRun, ImportSettings], tuple[Trace, Verdict | None]]
+    build: Callable[[WholeRun, ImportSettings], Parsed]
     convert: str  # how to export a file that can be read, where this one cannot
 
     @property
@@ -129,10 +131,11 @@ class SpanShelf:
         self._formats[form.name] = form
         file, before = str(path), self._db.total_changes
         aside = 0
-        if not (first_line(path) or b"{").startswith((b"[", b"{")):
+        table = first_bytes(path).startswith(PARQUET)
+        if not table and not (first_line(path) or b"{").startswith((b"[", b"{")):
             raise TraceFormatError(f"{path}: is {form.title} as a table: not read. {form.convert}")
         try:
-            for name, value, line in _rows(path, form.streamed):
+            for name, value, line in _table(path) if table else _rows(path, form.streamed):
                 reason = self._put(form, file, line, name, value)
                 if reason is not None:
                     aside += 1
@@ -205,8 +208,7 @@ class SpanShelf:
         def build() -> Parsed:
             if not whole.spans and not whole.about:
                 raise FieldError(f"is a score of the run {run_id!r:.80}, of which there is no span")
-            trace, verdict = form.build(whole, settings)
-            return Parsed(trace=trace, verdict=verdict, line=line, file=file)
+            return replace(form.build(whole, settings), line=line, file=file)
 
         yield attempt(Path(file), line, build)
 
@@ -309,6 +311,11 @@ def _add(known: dict[str, object], data: Mapping[str, object]) -> bool:
         added |= key not in known or (old != value and value is not None)
         known[key] = value
     return added
+
+
+def _table(path: Path) -> Iterator[tuple[str | None, object, int]]:
+    for line, row in parquet_rows(path):
+        yield "rows", row, line
 
 
 def _rows(path: Path, streamed: frozenset[str]) -> Iterator[tuple[str | None, object, int]]:

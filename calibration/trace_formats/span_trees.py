@@ -12,7 +12,13 @@ from datetime import datetime
 
 from calibration.records import NO_VERDICT, Step, Trace, Verdict, trace_identity
 from calibration.taxonomy import Taxonomy
-from calibration.trace_formats.base import MAX_NAME, MAX_STEPS, ImportSettings
+from calibration.trace_formats.base import (
+    MAX_NAME,
+    MAX_STEPS,
+    ImportSettings,
+    Parsed,
+    human_score,
+)
 from calibration.trace_formats.fields import (
     FieldError,
     bounded_metadata,
@@ -44,10 +50,11 @@ _SUCCESS = frozenset(
 
 def build_trace(
     source: str, facts: RunFacts, spans: Sequence[Span], settings: ImportSettings
-) -> tuple[Trace, Verdict | None]:
-    """Return the run that these spans are, and the verdict that its scores propose.
+) -> Parsed:
+    """Return the run that these spans are, with the verdicts that its scores propose.
 
-    Raises FieldError where it is no run of an agent: neither a call of a model nor an answer.
+    File and line are those of the first span, which the caller knows. Raises FieldError where it
+    is no run of an agent: neither a call of a model nor an answer.
     """
     tree = SpanTree(spans)
     _refuse_fragments(facts, spans)
@@ -82,7 +89,19 @@ def build_trace(
         total_tokens=facts.total_tokens if facts.total_tokens is not None else tree.tokens(),
         metadata=bounded_metadata(_metadata(facts, tree)),
     )
-    return trace, _verdict(source, facts.scores, trace_id, settings.taxonomy)
+    verdicts = _verdicts(source, facts.scores, trace_id, settings.taxonomy)
+    return Parsed(
+        trace=trace,
+        verdict=next(iter(verdicts), None),
+        more=tuple(verdicts[1:]),
+        human=tuple(
+            human_score(s.author or "unknown", s.name, s.value, s.comment, settings.taxonomy)
+            for s in facts.scores
+            if s.human
+        ),
+        line=None,
+        file="",
+    )
 
 
 def _refuse_fragments(facts: RunFacts, spans: Sequence[Span]) -> None:
@@ -520,28 +539,45 @@ def _metadata(facts: RunFacts, tree: SpanTree) -> Iterator[tuple[str, object]]:
         yield "cost_note", f"{unpriced} calls of a model have tokens and no cost: price not known"
 
 
-def _verdict(
+def _verdicts(
     source: str, scores: Sequence[SourceScore], trace_id: str, taxonomy: Taxonomy
-) -> Verdict | None:
-    """Return the verdict of the scores that no person gave: success, where one says so.
+) -> list[Verdict]:
+    """Return the verdicts of the scores that no person gave.
 
-    A score named like success decides, or one whose value is a class; the others are in the reason.
+    A class follows from a score named like success, or whose value is a class. The first such score
+    is the verdict of the source, and its reason names them all; further ones have judges of their
+    own.
     """
-    judged = [score for score in scores if not score.human]
+    judged = {score.name: score for score in scores if not score.human}
     if not judged:
-        return None
+        return []
     judge = f"source:{source}"
-    told = [f"{score.name} {shown(score.value)}" for score in judged]
-    for score in judged:
-        named = score.name.strip().casefold().replace(" ", "_").replace("-", "_") in _SUCCESS
-        if isinstance(score.value, str) and score.value.strip() in taxonomy.names:
-            outcome = score.value.strip()
-            return Verdict(
-                judge_id=judge, trace_id=trace_id, outcome=outcome, proposed=True,
-                reason=note("; ".join(told)),
-            )  # fmt: skip
-        if named and (isinstance(score.value, int | float) or passed(score.value) is not None):
-            comment = [score.comment] if score.comment else []
-            return graded(score.value, judge, trace_id, taxonomy, details=[*told, *comment])
+    told = [f"{score.name} {shown(score.value)}" for score in judged.values()]
+    found: list[Verdict] = []
+    for score in judged.values():
+        own = note(f"{judge}/{score.name}", limit=MAX_NAME) if found else judge
+        comment = [score.comment] if score.comment else []
+        details = [*([] if found else told), *comment]
+        verdict = _judged(score, own or judge, trace_id, taxonomy, details)
+        if verdict is not None:
+            found.append(verdict)
+    if found:
+        return found
     reason = note("; ".join(told) + ": no class follows from these scores")
-    return Verdict(judge_id=judge, trace_id=trace_id, outcome=NO_VERDICT, reason=reason)
+    return [Verdict(judge_id=judge, trace_id=trace_id, outcome=NO_VERDICT, reason=reason)]
+
+
+def _judged(
+    score: SourceScore, judge: str, trace_id: str, taxonomy: Taxonomy, details: Sequence[str]
+) -> Verdict | None:
+    """Return the verdict of one score, None where its name and value say nothing of success."""
+    value = score.value
+    if isinstance(value, str) and value.strip() in taxonomy.names:
+        return Verdict(
+            judge_id=judge, trace_id=trace_id, outcome=value.strip(), proposed=True,
+            reason=note("; ".join(details) or score.name),
+        )  # fmt: skip
+    named = score.name.strip().casefold().replace(" ", "_").replace("-", "_") in _SUCCESS
+    if named and (isinstance(value, int | float) or passed(value) is not None):
+        return graded(value, judge, trace_id, taxonomy, details=details)
+    return None

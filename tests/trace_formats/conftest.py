@@ -5,11 +5,17 @@ from typing import Any
 
 import pytest
 
+from calibration.analyses.trace_files import FilesRead
 from calibration.records import SetAside
 from calibration.trace_formats import ImportSettings, Parsed, read_traces
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "importers"
 Split = Callable[..., tuple[list[Parsed], list[SetAside]]]
+
+
+def runs_of(read: FilesRead) -> list[Parsed]:
+    """Return the runs in the files that were read."""
+    return [run for file in read.files for run in file.runs]
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.imports import read_files
+from calibration.analyses.trace_files import read_files
 from calibration.errors import TraceFormatError
 from calibration.records import NO_VERDICT
 from calibration.taxonomy import default_taxonomy
 from calibration.trace_formats import ImportSettings, detect
-from tests.trace_formats.conftest import Split
+from tests.trace_formats.conftest import Split, runs_of
 
 Write = Callable[[str, Any], Path]
 
@@ -141,7 +141,7 @@ def test_one_call_in_two_spans_counts_once(write: Write, split: Split) -> None:
 
 def test_the_rows_of_a_blob_export_are_joined_over_its_files(fixtures: Path) -> None:
     read = read_files([fixtures / "langfuse"], ImportSettings())
-    found = {item.trace.source_id: item for item in read.parsed}
+    found = {item.trace.source_id: item for item in runs_of(read)}
     assert sorted(found) == ["lf-1", "lf-2", "lf-3"]
     assert (found["lf-2"].trace.cost_usd, found["lf-2"].trace.latency_s) == (0.0005, 3.5)
     assert found["lf-3"].trace.cost_usd is None
@@ -176,8 +176,8 @@ def test_pages_of_the_api(write: Write, split: Split) -> None:
     (item,), _ = split(write("page.json", page))
     assert (item.trace.cost_usd, item.trace.response) == (0.7, "Hi.")
     rows: list[object] = [observation("o1"), {"id": "x"}, 3]
-    page = {"data": rows, "meta": {"page": 1}}
-    taken, aside = split(write("observations.json", page))
+    listed: dict[str, object] = {"data": rows, "meta": {"page": 1}}
+    taken, aside = split(write("observations.json", listed))
     assert len(taken) == 1
     assert [row.reason[:30] for row in aside] == ["is no span, run or score of a "] * 2
     table = [trace(scores={"success": 1}, sessionId=None, observations=None)]

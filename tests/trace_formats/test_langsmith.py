@@ -2,16 +2,19 @@
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from calibration.analyses.imports import read_files
+from calibration.analyses.trace_files import read_files
 from calibration.records import NO_VERDICT
 from calibration.taxonomy import default_taxonomy
 from calibration.trace_formats import ImportSettings, detect
-from tests.trace_formats.conftest import Split
+from tests.trace_formats.conftest import Split, runs_of
 
 Write = Callable[[str, Any], Path]
 
@@ -46,7 +49,7 @@ def test_the_runs_of_a_trace_become_one_run(fixtures: Path, split: Split) -> Non
 
 def test_feedback_in_another_file_finds_its_trace_by_the_run(fixtures: Path) -> None:
     read = read_files([fixtures / "langsmith"], ImportSettings())
-    (item,) = read.parsed
+    (item,) = runs_of(read)
     assert item.verdict is not None
     assert item.verdict.outcome == default_taxonomy().success
     assert item.verdict.reason is not None
@@ -177,3 +180,30 @@ def test_rows_that_are_no_run_are_set_aside(write: Write, split: Split) -> None:
     assert len(aside) == 5
     for told in ("'id': is missing", "not on a run", "'gone'", "1990 to 2100", "got 5"):
         assert told in reasons
+
+
+def test_a_bulk_export_in_parquet(tmp_path: Path, fixtures: Path, split: Split) -> None:
+    lines = (fixtures / "langsmith" / "runs.jsonl").read_text().splitlines()
+    columns: dict[str, list[Any]] = {}
+    for row in map(json.loads, lines):
+        for key in (
+            "id",
+            "trace_id",
+            "parent_run_id",
+            "run_type",
+            "name",
+            "start_time",
+            "end_time",
+        ):
+            columns.setdefault(key, []).append(row[key])
+        for key in ("inputs", "outputs", "extra"):
+            columns.setdefault(key, []).append(json.dumps(row.get(key)))
+        cost = row["total_cost"]
+        columns.setdefault("total_cost", []).append(None if cost is None else Decimal(cost))
+    path = tmp_path / "export.parquet"
+    pq.write_table(pa.table(columns), path)
+    assert detect(path).title == "a LangSmith export"
+    (item,), aside = split(path)
+    assert not aside
+    assert (item.trace.cost_usd, len(item.trace.steps)) == (0.003, 4)
+    assert item.trace.model == "m-1"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.imports import read_files
+from calibration.analyses.trace_files import read_files
 from calibration.errors import TraceFormatError
 from calibration.taxonomy import default_taxonomy
 from calibration.trace_formats import ImportSettings, detect
-from tests.trace_formats.conftest import Split
+from tests.trace_formats.conftest import Split, runs_of
 
 Write = Callable[[str, Any], Path]
 
@@ -38,7 +38,8 @@ def test_spans_and_annotations_of_phoenix(fixtures: Path) -> None:
     folder = fixtures / "phoenix"
     assert detect(folder / "spans.json").title == "a Phoenix export"
     read = read_files([folder], ImportSettings())
-    (item,), found = read.parsed, read.parsed[0].trace
+    (item,) = runs_of(read)
+    found = item.trace
     assert steps(item) == REFUND
     assert (found.workflow, found.task_id, found.status) == ("turn", "refund-51", "completed")
     assert (found.cost_usd, found.latency_s, found.total_tokens) == (0.003, 5.0, 280)
@@ -54,12 +55,13 @@ def test_a_trace_of_otlp_over_two_files(fixtures: Path) -> None:
     folder = fixtures / "otel"
     assert detect(folder / "day-1.jsonl").title == "OpenTelemetry spans"
     read = read_files([folder / "day-1.jsonl", folder / "day-2.jsonl"], ImportSettings())
-    (item,), found = read.parsed, read.parsed[0].trace
+    (item,) = runs_of(read)
+    found = item.trace
     assert steps(item) == [("system", None, "Help customers.", None, False), *REFUND]
     assert (found.workflow, found.agent_version, found.cost_usd) == ("shop", "1.2", None)
     assert (found.latency_s, found.total_tokens, found.model) == (5.0, 280, "m-1")
     # The second day alone lacks the first spans, and says so.
-    (item,) = read_files([folder / "day-2.jsonl"], ImportSettings()).parsed
+    (item,) = runs_of(read_files([folder / "day-2.jsonl"], ImportSettings()))
     assert item.trace.metadata["spans_without_parent"] == 2
 
 

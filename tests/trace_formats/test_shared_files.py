@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from calibration.analyses.imports import read_files
+from calibration.analyses.trace_files import read_files
 from calibration.trace_formats import ImportSettings, preview, read_traces
+from tests.trace_formats.conftest import runs_of
 
 if "ASR_SHARED" in os.environ:
     TRACES = Path(os.environ["ASR_SHARED"]) / "data" / "traces"
@@ -23,7 +24,7 @@ if "ASR_SHARED" in os.environ:
 
     def test_costs_of_langfuse_and_langsmith_are_the_totals_of_their_traces() -> None:
         read = read_files([TRACES / "langfuse", TRACES / "langsmith"], ImportSettings())
-        found = {item.trace.source_id: item.trace.cost_usd for item in read.parsed}
+        found = {item.trace.source_id: item.trace.cost_usd for item in runs_of(read)}
         assert (len(found), read.preview.costs_known, len(read.set_aside)) == (15, 11, 1)
         assert found["root-uuid-1234"] == 0.4614
         for file in (TRACES / "langfuse").glob("*.json"):
@@ -36,5 +37,5 @@ if "ASR_SHARED" in os.environ:
     def test_spans_of_opentelemetry() -> None:
         folder = TRACES / "openinference"
         read = read_files([folder, folder / "openinference-genai"], ImportSettings())
-        assert (len(read.parsed), len(read.set_aside), read.preview.costs_known) == (12, 3, 0)
+        assert (len(runs_of(read)), len(read.set_aside), read.preview.costs_known) == (12, 3, 0)
         assert all("no run of an agent" in row.reason for row in read.set_aside)

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.imports import read_files
+from calibration.analyses.trace_files import read_files
 from calibration.errors import TraceFormatError
 from calibration.trace_formats import ImportSettings, Parsed, read_traces, span_shelf, span_trees
 from calibration.trace_formats.fields import FieldError
 from calibration.trace_formats.message_shapes import canonical, plain_text, read_said
 from calibration.trace_formats.spans import count, price, time_of
-from tests.trace_formats.conftest import Split
+from tests.trace_formats.conftest import Split, runs_of
 
 Write = Callable[[str, Any], Path]
 
@@ -62,7 +62,7 @@ def test_a_file_with_nothing_new_is_set_aside_and_a_broken_one_leaves_nothing(
     two = write("two.jsonl", lines(run("b", "a"), run("a")))
     other = write("other.json", json.dumps([run("c", "a"), run("d", trace_id="u")])[:-1])
     read = read_files([one, two, other], ImportSettings())
-    (item,) = read.parsed
+    (item,) = runs_of(read)
     assert item.trace.metadata["spans"] == 2
     reasons = [row.reason for row in read.set_aside]
     assert reasons[0].startswith("not read: line 1: the list is not closed")
