@@ -76,6 +76,9 @@ def test_scores_become_a_hidden_verdict_and_those_of_people_do_not(
     scores = taken[0].trace.metadata["scores"]
     assert isinstance(scores, list)
     assert [(s["name"], s["human"], s["author"]) for s in scores][-1] == ("review", True, "mo")
+    # They become labels on request only.
+    human = [(s.reviewer, s.name, s.outcome, s.comment) for s in taken[0].human]
+    assert human == [("mo", "review", None, "too short")]
 
 
 @pytest.mark.parametrize(
@@ -239,3 +242,18 @@ def test_tools_that_are_plain_spans_and_ids_that_are_lists(write: Write, split: 
         (None, "It is stormy.", None),
     ]
     assert (item.trace.workflow, item.trace.total_tokens) == ("invoke_agent", 15)
+
+
+def test_further_scores_of_success_have_judges_of_their_own(write: Write, split: Split) -> None:
+    taxonomy = default_taxonomy()
+    given = [("reward", 0), ("quality", taxonomy.success), ("speed", 3), ("resolved", 1)]
+    scores = [
+        {"traceId": "t", "name": name, "value": value, "source": "EVAL"} for name, value in given
+    ]
+    (item,), _ = split(write("t.json", trace(scores=scores)))
+    verdicts = [item.verdict, *item.more]
+    assert [(v.judge_id, v.outcome) for v in verdicts if v is not None] == [
+        ("source:langfuse", taxonomy.failed_check),
+        ("source:langfuse/quality", taxonomy.success),
+        ("source:langfuse/resolved", taxonomy.success),
+    ]
