@@ -13,7 +13,6 @@ from functools import lru_cache
 from hashlib import sha256
 from itertools import count, product
 from pathlib import Path
-from sys import intern
 from typing import Any, Generic, TypeVar
 
 import duckdb
@@ -22,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calibration.errors import InputError, StoreError
-from calibration.files import private_folder, put_in_place
+from calibration.files import Spool, private_folder, put_in_place
 from calibration.records import (
     CUT,
     GRADES,
@@ -65,7 +64,7 @@ K = TypeVar("K", str, tuple[str, str])
 # Small row groups of sorted ids: reading one trace touches one of them.
 ROW_GROUP = 64
 # What is held while a part is written: three times as many bytes, about.
-PART_CHARACTERS = 8_000_000
+PART_CHARACTERS = 6_000_000
 INSERTED_AT_ONCE = 5_000
 
 REVIEW_FIELDS = ("prompt", "inputs", "sub_goals", "steps", "response")
@@ -262,8 +261,7 @@ def tool_uses(trace: Trace) -> tuple[ToolUse, ...]:
     """Count the calls of each tool in a trace, by name, the agent's before the user's."""
     failed: defaultdict[tuple[str, bool], list[bool]] = defaultdict(list)
     for call in calls_of(trace.steps):
-        # The index of an import is held: a name that every run has is held once.
-        failed[intern(call.tool[:MAX_NAME]), call.by_user].append(call.failed)
+        failed[call.tool[:MAX_NAME], call.by_user].append(call.failed)
     return tuple(
         ToolUse(tool=tool, calls=len(calls), errors=sum(calls), by_user=by_user)
         for (tool, by_user), calls in sorted(failed.items())
@@ -403,16 +401,16 @@ def _characters(trace: Trace) -> int:
 def _index_row(trace: Trace) -> IndexRow:
     return IndexRow(
         trace_id=trace.trace_id,
-        source=intern(trace.source),
+        source=trace.source,
         source_id=trace.source_id,
         trial=trace.trial,
         content_hash=trace.content_hash(),
-        workflow=intern(trace.workflow),
+        workflow=trace.workflow,
         task_id=trace.task_id,
         task_key=trace.task_key,
-        model=trace.model and intern(trace.model),
-        agent_version=trace.agent_version and intern(trace.agent_version),
-        status=trace.status and intern(trace.status),
+        model=trace.model,
+        agent_version=trace.agent_version,
+        status=trace.status,
         started_at=_utc(trace),
         latency_s=trace.latency_s,
         cost_usd=trace.cost_usd,
@@ -442,38 +440,46 @@ def _ingest(
     write: Callable[[list[int]], dict[int, str]] | None,
 ) -> ImportResult[str]:
     """Store all of an import or nothing; `write` writes the text of the rows at these positions."""
+    # The rows may lie on the disk: what they are told apart by is read once.
+    ids, hashes, adds = [], [], []
+    for row in index:
+        ids.append(row.trace_id)
+        hashes.append(row.content_hash)
+        if row.adds:
+            adds.append(row.trace_id)
     with db.read() as cursor:
-        known, by_hash = _known(cursor, index)
-        older = _older(cursor, [row.trace_id for row in index if row.adds])
+        known, by_hash = _known(cursor, ids)
+        older = _older(cursor, adds)
         labelled = _labelled(cursor)
-        unreadable = _without_text(db.path, cursor, [row.trace_id for row in index])
+        unreadable = _without_text(db.path, cursor, ids)
     fresh: dict[str, int] = {}
     replaced: dict[str, int] = {}
     restored: dict[str, int] = {}
     completed: dict[str, int] = {}
     already: list[str] = []
     changed: dict[int, str] = {}
-    for place, row in enumerate(index):
-        first = fresh.get(row.trace_id)
-        stored = known.get(row.trace_id) or (None if first is None else index[first].content_hash)
+    for place, (trace_id, digest) in enumerate(zip(ids, hashes, strict=True)):
+        first = fresh.get(trace_id)
+        stored = known.get(trace_id) or (None if first is None else hashes[first])
         if stored is None:
-            fresh[row.trace_id] = place
-        elif stored == row.content_hash and row.trace_id in unreadable:
-            restored[row.trace_id] = place
-        elif stored == row.content_hash and row.trace_id in older:
-            completed[row.trace_id] = place
-        elif stored == row.content_hash:
-            already.append(row.trace_id)
-        elif take_changed and row.trace_id in known and row.trace_id not in labelled:
-            replaced[row.trace_id] = place
+            fresh[trace_id] = place
+        elif stored == digest and trace_id in unreadable:
+            restored[trace_id] = place
+        elif stored == digest and trace_id in older:
+            completed[trace_id] = place
+        elif stored == digest:
+            already.append(trace_id)
+        elif take_changed and trace_id in known and trace_id not in labelled:
+            replaced[trace_id] = place
         else:
-            changed[place] = row.trace_id
+            changed[place] = trace_id
     duplicates: dict[str, str] = {}
     for trace_id, place in fresh.items():
-        digest = index[place].content_hash
+        digest = hashes[place]
         if digest in by_hash:
             duplicates[trace_id] = by_hash[digest]
         by_hash.setdefault(digest, trace_id)
+    del by_hash, known, hashes  # as large as the index of the store
     written = restored | completed
     places = [*replaced.values(), *fresh.values(), *written.values()]
     graded: ImportResult[str] = ImportResult()
@@ -524,10 +530,10 @@ def _ingest(
     )
 
 
-def _known(cursor: Cursor, index: Sequence[IndexRow]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return stored hash by id for the given rows, and stored id by hash for all."""
+def _known(cursor: Cursor, ids: list[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return stored hash by id for these traces, and stored id by hash for all."""
     stored = cursor.execute("SELECT trace_id, content_hash FROM trace ORDER BY seq").fetchall()
-    wanted = {row.trace_id for row in index}
+    wanted = set(ids) if stored else set()
     by_hash: dict[str, str] = {}
     for trace_id, digest in stored:
         by_hash.setdefault(digest, trace_id)
@@ -872,9 +878,12 @@ class TraceStore(StorePart):
         _check_verdicts(self._rules(), [*(v for v in grades if v is not None), *more])
         # One import at a time: the stored ids must not change before the new traces are stored.
         with self._db.importing:
+            index: Spool[IndexRow] = Spool()
+            for trace in new:
+                index.append(_index_row(trace))
             return _ingest(
                 self._db,
-                [_index_row(trace) for trace in new],
+                index,
                 take_changed=take_changed,
                 workflows=workflows,
                 grades=grades,

@@ -3,6 +3,7 @@
 from tests.hostile import (  # noqa: F401
     benchmark_files,
     bytes_and_places,
+    log_files,
     tables_and_options,
     toml_files,
     trace_records,

@@ -33,7 +33,7 @@ def packed(entries: dict[str, str], *, method: int = zipfile.ZIP_DEFLATED) -> by
                 archive.writestr(name, text)
                 continue
             data = text.encode()
-            small = bytes(pa.compress(data, codec="zstd", asbytes=True))
+            small = zstandard(data)
             info = zipfile.ZipInfo(name)
             info.header_offset, info.CRC = file.tell(), zlib.crc32(data)
             info.file_size, info.compress_size = len(data), len(small)
@@ -46,6 +46,11 @@ def packed(entries: dict[str, str], *, method: int = zipfile.ZIP_DEFLATED) -> by
             archive.start_dir = file.tell()
             archive._didModify = True  # type: ignore[attr-defined]
     return file.getvalue()
+
+
+def zstandard(content: bytes) -> bytes:
+    """Return content compressed by Zstandard."""
+    return bytes(pa.compress(content, codec="zstd", asbytes=True))
 
 
 def parquet(path: Path, rows: list[dict[str, Any]]) -> Path:

@@ -14,13 +14,10 @@ import pytest
 from calibration.errors import TraceFormatError
 from calibration.trace_formats import compressed, detect, parquet, read_traces
 from tests.trace_formats import archives
+from tests.trace_formats.archives import zstandard
 
 ALL = ["lamp-1-retail.json", "tau2.json", "records.jsonl", "records.csv", "transcripts.jsonl",
        "inspect.json", "chats.jsonl", "kiosk__snacks-7.traj"]  # fmt: skip
-
-
-def zstandard(content: bytes) -> bytes:
-    return bytes(pa.compress(content, codec="zstd", asbytes=True))
 
 
 @pytest.mark.parametrize("name", ALL)
