@@ -349,8 +349,8 @@ class Trace:
 
 
 @cache
-def _names(kind: Hashable) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
-    names = tuple(f.name for f in fields(kind))  # type: ignore[arg-type]
+def _names(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    names = tuple(f.name for f in fields(kind))
     return names, attrgetter(*names)
 
 
@@ -362,7 +362,8 @@ def plain(record: Any) -> dict[str, Any]:
     >>> plain(Violation(constraint="no PII exposure", severity="low"))
     {'constraint': 'no PII exposure', 'severity': 'low', 'step': None}
     """
-    names, values = _names(type(record))
+    kind: Any = type(record)
+    names, values = _names(kind)
     return {
         name: tuple(map(plain, value)) if type(value) is tuple else value
         for name, value in zip(names, values(record), strict=True)

@@ -425,11 +425,11 @@ def import_lines(report: trace_files.ImportReport) -> Iterator[str]:
     if report.possible_duplicates:
         yield f"{report.possible_duplicates} have the content of another trace, kept and marked"
     if report.labels:
-        yield f"{report.labels} scores of people are labels now, marked as not blind"
+        yield f"labels made of the scores of people: {report.labels}, marked as not blind"
     elif report.human_scores:
         yield (
-            f"{report.human_scores} scores of people were left out; `asr import FILES "
-            "--human-scores BATCH` stores them as labels of a batch"
+            f"scores of people left out: {report.human_scores}; `asr import FILES "
+            "--human-scores BATCH` makes labels of them"
         )
     for row in report.set_aside:
         place = row.file if row.line is None else f"{row.file}, line {row.line}"

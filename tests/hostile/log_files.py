@@ -101,11 +101,12 @@ for kind, packed in {
     "xlsx": archive(("xl/workbook.xml", "<x/>")),
 }.items():
     add("import", kind, packed, name="log.eval", codes=REFUSED)
-for kind, entry in {
+BROKEN: dict[str, str | bytes] = {
     "eval-list": "[]",
     "eval-broken": "{",
     "eval-utf16": "{}".encode("utf-16"),
-}.items():
+}
+for kind, entry in BROKEN.items():
     add("import", kind, archive(ONE, ("samples/b.json", entry)), name="log.eval", rows=2)
 add("import", "eval-bomb", lambda: archive(("samples/b.json", b" " * 200_000_000)),
     name="log.eval", rows=1, alone=True)  # fmt: skip
@@ -121,7 +122,7 @@ def trajectory(**changes: Any) -> str:
 
 
 STATS = {"exit_status": "submitted"}
-for kind, wrong in {
+WRONG_RUNS: dict[str, dict[str, Any]] = {
     "traj-history-str": {"history": "x"},
     "traj-history-nums": {"history": [1]},
     "traj-steps-str": {"trajectory": "x"},
@@ -138,7 +139,8 @@ for kind, wrong in {
     "traj-config": {"replay_config": "[" * 5_000},
     "traj-env-obj": {"environment": {"a": 1}},
     "traj-demo": {"history": [m | {"is_demo": True} for m in SAID]},
-}.items():
+}
+for kind, wrong in WRONG_RUNS.items():
     add("import", kind, trajectory(**wrong), name="a.traj", rows=1)
 
 

@@ -29,8 +29,8 @@ def test_a_compressed_file_is_read_as_it_is(
     places = {kind: tmp_path / kind / name for kind in ("plain", "gz", "zst")}
     for kind, place in places.items():
         place.parent.mkdir()
-        pack = {"gz": gzip.compress, "zst": zstandard}.get(kind, bytes)
-        place.write_bytes(pack(content))
+        packed = {"gz": gzip.compress(content), "zst": zstandard(content)}
+        place.write_bytes(packed.get(kind, content))
     found = {kind: split(place) for kind, place in places.items()}
     assert detect(places["gz"]) == detect(places["plain"])
     for kind in ("gz", "zst"):

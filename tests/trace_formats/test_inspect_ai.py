@@ -96,7 +96,8 @@ def test_scores_of_other_kinds(log: Any, split: Any, write: Any) -> None:
         run = _sample(log, split, write, scores={"s": {"value": value}})
         assert run.verdict is not None
         assert run.verdict.outcome == outcome, value
-    for scores in ({}, None, {"s": {"value": math.nan}}, {"s": None}, []):
+    none: list[Any] = [{}, None, {"s": {"value": math.nan}}, {"s": None}, []]
+    for scores in none:
         assert _sample(log, split, write, scores=scores).verdict is None
     assert _sample(log, split, write, scores={"s": {"value": {"a": 1}}}).verdict is not None
     # Logs of 2024 have a score without a name.
@@ -126,12 +127,8 @@ def test_costs_choices_and_inputs(log: Any, split: Any, write: Any) -> None:
 
 def test_bad_samples_are_set_aside(log: Any, split: Any, write: Any) -> None:
     good, *_ = log["samples"]
-    many = {
-        "id": 9,
-        "epoch": 1,
-        "messages": [{"role": "user", "content": "attachment://" + "a" * 32}],
-    }
-    bomb = many | {"attachments": {"a" * 32: "x" * 1_500_000}, "messages": many["messages"] * 20}
+    said = [{"role": "user", "content": "attachment://" + "a" * 32}] * 20
+    bomb = {"id": 9, "epoch": 1, "messages": said, "attachments": {"a" * 32: "x" * 1_500_000}}
     bad = [
         {},
         3,

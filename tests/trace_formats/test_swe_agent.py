@@ -65,7 +65,8 @@ def test_a_file_with_messages_alone(raw: Any, split: Any, write: Any) -> None:
         ("user", None, None), ("assistant", "find", None), ("tool", "find", "s2")
     ]  # fmt: skip
     assert (run.trace.task_id, run.trace.workflow) == ("b", "swe-agent")
-    for changes in ({"history": [], "trajectory": []}, {"trajectory": [3]}, {"history": "said"}):
+    wrong: list[Any] = [{"history": [], "trajectory": []}, {"trajectory": [3]}, {"history": "x"}]
+    for changes in wrong:
         taken, aside = split(write("c.traj", raw | changes))
         assert (len(taken), len(aside)) == (0, 1)
     (run,), _ = split(write("d.traj", raw | {"replay_config": "{"}))
