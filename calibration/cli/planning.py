@@ -286,7 +286,7 @@ def plan_trials_command(
     """Say how many tasks, and trials of each, tell pass@1 or pass^K that precisely.
 
     FILE holds earlier trials, as for `asr trials`; how much its tasks differ is taken from it.
-    Without it the plan is for the worst case, that every task passes always or never.
+    Without it the plan is for two cases: every task passes always or never, and all tasks alike.
 
     \b
     asr plan trials --half-width .05

@@ -16,8 +16,8 @@ from calibration.success_rate.trials import (
 )
 from calibration.tables.labels import Source
 
-WORST = "worst case, every task passes always or never"
-BEST = "best case, all tasks alike"
+ALWAYS_OR_NEVER = "every task passes always or never"
+ALIKE = "all tasks alike"
 ASSUMED = 0.5
 MOST_NUMBERS = 50
 
@@ -64,7 +64,7 @@ def plan_trials(
     agent_version: str | None = None,
     confidence_level: float = 0.95,
 ) -> TrialPlan:
-    """Plan trials from earlier ones in `source`, or for the worst and the best case.
+    """Plan trials from earlier ones in `source`, or for two extreme cases.
 
     The half-width is that of the normal interval over tasks, a random sample. Earlier trials give
     the posterior mean of the chance of a pass, and of the correlation of two trials of one task.
@@ -78,7 +78,9 @@ def plan_trials(
     """
     wanted = _checked(half_width, n_trials, n_tasks, p, k)
     if source is None:
-        known = [(WORST, 1.0), (BEST, 0.0)]
+        # Of pass^k neither is the worst: its variance is largest where half of the tasks pass k.
+        worst, best = ("worst case, ", "best case, ") if k == 1 else ("", "")
+        known = [(f"{worst}{ALWAYS_OR_NEVER}", 1.0), (f"{best}{ALIKE}", 0.0)]
         mean = ASSUMED if p is None else p
         basis = f"no trials yet; chance of a pass {mean:g} {'assumed' if p is None else 'given'}"
     else:
