@@ -1,7 +1,12 @@
-"""The taxonomy as data: classes, credits, decision tree, ceilings, version, fingerprint."""
+"""The taxonomy as data: classes, credits, decision tree, ceilings, version, fingerprint.
+
+A rubric has two to nine classes and any tree of yes/no questions that reaches each of them once.
+`Roles` says what a class means to the software: which one is success, which a reviewer accepts.
+"""
 
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
@@ -15,7 +20,11 @@ from calibration.files import read_toml
 from calibration.records import Workflow
 
 ANSWERS = ("yes", "no")
-OUTCOMES = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
+FEWEST_CLASSES, MOST_CLASSES = 2, 9
+# Names become columns, file names and keys.
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+# What stands where a class could: no label, no verdict, an answer.
+RESERVED = frozenset({"no_verdict", "skip", "skipped", "split", "none", "null", "total", *ANSWERS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +55,56 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """What the classes of a rubric mean to the software, beyond their credit.
+
+    Attributes
+    ----------
+    success : str
+        The class of a successful run.
+    acceptable : tuple of str
+        The classes that a reviewer accepts, success first.
+    failed : str
+        The class of a run known only to have failed its check.
+    no_output : str, optional
+        The class of a run that delivered nothing; None if the rubric has none.
+    follow_up : tuple of (str, str)
+        Who looks at the runs of a class, by class.
+    """
+
+    success: str
+    acceptable: tuple[str, ...]
+    failed: str
+    no_output: str | None = None
+    follow_up: tuple[tuple[str, str], ...] = ()
+
+
+# The five published classes; a fork of them with other credits or questions keeps what they mean.
+PUBLISHED = Roles(
+    success="complete",
+    acceptable=("complete", "partial_plus"),
+    failed="partial_minus",
+    no_output="abandoned",
+    follow_up=(
+        ("partial_minus", "prompt and guard-rail review"),
+        ("hallucinated", "model and retrieval"),
+        ("abandoned", "infrastructure"),
+    ),
+)
+PUBLISHED_CLASSES = frozenset({*PUBLISHED.acceptable, *dict(PUBLISHED.follow_up)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Taxonomy:
     """Classes, decision tree and ceilings; valid by construction.
 
-    Raises TaxonomyError if a class is missing, unknown, unreachable or reached twice, a node is
-    unknown, unreachable or on a cycle, a credit outside [0, 1], or a ceiling not positive. The
-    message names it.
+    Without `roles` the five published classes have their published ones. In any other rubric the
+    class with the most credit is success, classes with credit are acceptable, and a run known only
+    to have failed gets the first class with the least credit.
+
+    Raises TaxonomyError if there are fewer than two classes or more than nine, one is unreachable
+    or reached twice, a node is unknown, unreachable or on a cycle, a credit outside [0, 1], a
+    ceiling not positive, or a role given to no class. The message names it.
 
     Examples
     --------
@@ -64,13 +117,15 @@ class Taxonomy:
     classes: tuple[OutcomeClass, ...]
     nodes: tuple[Node, ...]
     workflows: tuple[Workflow, ...] = ()
+    roles: Roles | None = None
 
     def __post_init__(self) -> None:
         if not self.version.strip():
             raise TaxonomyError("the version must not be empty")
         _check_classes(self.classes)
-        _check_tree(self.nodes)
+        _check_tree(self.nodes, self.names)
         _check_workflows(self.workflows)
+        _check_roles(self._roles, self.names)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -123,33 +178,33 @@ class Taxonomy:
         return f"question {number}, {node_id.replace('_', ' ')}"
 
     @property
+    def _roles(self) -> Roles:
+        return self.roles or _roles_of(self.classes)
+
+    @property
     def success(self) -> str:
         """The class of a successful run."""
-        return "complete"
+        return self._roles.success
 
     @property
     def acceptable(self) -> tuple[str, ...]:
         """The classes that a reviewer accepts, success first."""
-        return (self.success, "partial_plus")
+        return self._roles.acceptable
 
     @property
     def without_output(self) -> str | None:
         """The class of a run that delivered nothing; None if a rubric has none."""
-        return "abandoned"
+        return self._roles.no_output
 
     @property
     def failed_check(self) -> str:
         """The class of a run known only to have failed its check."""
-        return "partial_minus"
+        return self._roles.failed
 
     @property
     def follow_up(self) -> dict[str, str]:
         """The follow-up for runs of a class."""
-        return {
-            self.failed_check: "prompt and guard-rail review",
-            "hallucinated": "model and retrieval",
-            "abandoned": "infrastructure",
-        }
+        return dict(self._roles.follow_up)
 
     @property
     def root(self) -> Node:
@@ -213,7 +268,10 @@ class Taxonomy:
     @property
     def fingerprint(self) -> str:
         """SHA-256 over everything that can affect a number or a reviewer's answer."""
-        text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
+        data = asdict(self)
+        if self.roles is None:  # as before a rubric could name them
+            del data["roles"]
+        text = json.dumps(data, sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
@@ -225,32 +283,75 @@ class Taxonomy:
             "workflows": {
                 w.name: {"ceiling_usd": w.ceiling_usd, "unit": w.unit} for w in self.workflows
             },
+            **({} if self.roles is None else {"roles": _roles_data(self.roles)}),
         }
 
 
 def _check_classes(classes: tuple[OutcomeClass, ...]) -> None:
+    if not FEWEST_CLASSES <= len(classes) <= MOST_CLASSES:
+        raise TaxonomyError(
+            f"a rubric has {FEWEST_CLASSES} to {MOST_CLASSES} classes, got {len(classes)}"
+        )
     names = [c.name for c in classes]
-    for name in names:
-        if name not in OUTCOMES:
-            raise TaxonomyError(
-                f"class {name!r} is unknown; the five classes are {', '.join(OUTCOMES)}"
-            )
-        if names.count(name) > 1:
-            raise TaxonomyError(f"class {name!r} is declared twice")
-    for name in OUTCOMES:
-        if name not in names:
-            raise TaxonomyError(f"class {name!r} is missing; the five classes cannot be forked")
     for c in classes:
+        if not _NAME.fullmatch(c.name) or c.name in RESERVED:
+            raise TaxonomyError(
+                f"class {c.name!r:.60}: a name is 1 to 40 lower-case letters, digits and _, starts "
+                f"with a letter, and cannot be {', '.join(sorted(RESERVED))}"
+            )
+        if names.count(c.name) > 1:
+            raise TaxonomyError(f"class {c.name!r} is declared twice")
         if not _is_number(c.credit) or not 0 <= c.credit <= 1:
             raise TaxonomyError(f"class {c.name!r}: credit must be in [0, 1], got {c.credit!r}")
+    if len({c.credit for c in classes}) == 1:
+        raise TaxonomyError(
+            f"every class has the credit {classes[0].credit:g}: no rate tells runs apart"
+        )
 
 
-def _check_tree(nodes: tuple[Node, ...]) -> None:
+def _roles_of(classes: tuple[OutcomeClass, ...]) -> Roles:
+    """Return the roles that follow from names and credits."""
+    if {c.name for c in classes} == PUBLISHED_CLASSES:
+        return PUBLISHED
+    best = sorted((c for c in classes if c.credit > 0), key=lambda c: -c.credit)
+    if len(best) > 1 and best[0].credit == best[1].credit:
+        raise TaxonomyError(
+            f"classes {best[0].name!r} and {best[1].name!r} have the same, highest credit: say in "
+            "[roles] which one is success"
+        )
+    least = min(c.credit for c in classes)
+    failed = next(c.name for c in classes if c.credit == least)
+    acceptable = tuple(c.name for c in best if c.name != failed)
+    return Roles(success=best[0].name, acceptable=acceptable, failed=failed)
+
+
+def _check_roles(roles: Roles, names: Sequence[str]) -> None:
+    named = {
+        "success": (roles.success,),
+        "acceptable": roles.acceptable,
+        "failed": (roles.failed,),
+        "no_output": () if roles.no_output is None else (roles.no_output,),
+        "follow_up": tuple(name for name, _ in roles.follow_up),
+    }
+    for role, given in named.items():
+        for name in given:
+            if name not in names:
+                raise TaxonomyError(f"[roles] {role}: {name!r:.60} is no class of this rubric")
+        if len(set(given)) != len(given):
+            raise TaxonomyError(f"[roles] {role}: a class is named twice")
+    if roles.acceptable[:1] != (roles.success,):
+        raise TaxonomyError(f"[roles] acceptable: must begin with {roles.success!r}, the success")
+    for bad in (roles.failed, roles.no_output):
+        if bad in roles.acceptable:
+            raise TaxonomyError(f"[roles] {bad!r} cannot be acceptable and a failure")
+
+
+def _check_tree(nodes: tuple[Node, ...], outcomes: Sequence[str]) -> None:
     if not nodes:
         raise TaxonomyError("the tree has no node")
     by_id: dict[str, Node] = {}
     for node in nodes:
-        if node.id in by_id or node.id in OUTCOMES:
+        if node.id in by_id or node.id in outcomes:
             raise TaxonomyError(f"node {node.id!r} is declared twice or named like a class")
         if node.evidence_on not in ("", *ANSWERS):
             raise TaxonomyError(f"node {node.id!r}: evidence_on must be yes or no")
@@ -262,7 +363,7 @@ def _check_tree(nodes: tuple[Node, ...]) -> None:
         node = by_id[pending.pop(0)]
         for answer in ANSWERS:
             target = node.target(answer)
-            if target in OUTCOMES:
+            if target in outcomes:
                 if target in reached:
                     raise TaxonomyError(
                         f"node {node.id!r} reaches class {target!r} a second time "
@@ -281,7 +382,7 @@ def _check_tree(nodes: tuple[Node, ...]) -> None:
     for node in nodes:
         if node.id not in seen:
             raise TaxonomyError(f"node {node.id!r} cannot be reached from {nodes[0].id!r}")
-    for name in OUTCOMES:
+    for name in outcomes:
         if name not in reached:
             raise TaxonomyError(
                 f"no node leads to class {name!r}; the tree starts at {nodes[0].id!r}"
@@ -321,6 +422,43 @@ def _checked(kind: type[OutcomeClass | Node], what: str, data: Mapping[str, Any]
     return dict(data)
 
 
+def _roles_data(roles: Roles) -> dict[str, Any]:
+    """Return roles as plain data; TOML has no null."""
+    data = asdict(roles) | {"follow_up": dict(roles.follow_up)}
+    return {key: value for key, value in data.items() if value not in (None, {})}
+
+
+def _roles_from(data: Mapping[str, Any]) -> Roles:
+    """Read the table [roles], so that an error names the key."""
+    known = {f.name: f for f in fields(Roles)}
+    if not isinstance(data, Mapping):
+        raise TaxonomyError("[roles] must be a table")
+    for key, value in data.items():
+        if key not in known:
+            raise TaxonomyError(
+                f"[roles] has an unknown key {key!r:.60}; known: {', '.join(known)}"
+            )
+        texts = value.values() if key == "follow_up" and isinstance(value, Mapping) else value
+        if key in ("acceptable", "follow_up"):
+            right = isinstance(texts, Iterable) and not isinstance(texts, str)
+            right = right and all(isinstance(text, str) for text in texts)
+        else:
+            right = isinstance(value, str)
+        if not right:
+            raise TaxonomyError(f"[roles] {key}: {value!r:.60} is not what belongs there")
+    for key, item in known.items():
+        if item.default is MISSING and key not in data:
+            raise TaxonomyError(f"[roles] {key!r} is missing")
+    follow_up = data.get("follow_up", {})
+    return Roles(
+        success=data["success"],
+        acceptable=tuple(data["acceptable"]),
+        failed=data["failed"],
+        no_output=data.get("no_output"),
+        follow_up=tuple(follow_up.items()),
+    )
+
+
 def taxonomy_from_dict(data: Mapping[str, Any], *, where: str = "taxonomy") -> Taxonomy:
     """Build a taxonomy from plain data (TOML or JSON); `where` names it in errors."""
     try:
@@ -334,6 +472,7 @@ def taxonomy_from_dict(data: Mapping[str, Any], *, where: str = "taxonomy") -> T
                 Workflow(name=name, **settings)
                 for name, settings in data.get("workflows", {}).items()
             ),
+            roles=_roles_from(data["roles"]) if "roles" in data else None,
         )
     except TaxonomyError as error:
         raise TaxonomyError(f"{where}: {error}") from error
@@ -360,5 +499,26 @@ def default_taxonomy() -> Taxonomy:
 
 
 def default_credits(taxonomy: Taxonomy) -> tuple[float, ...]:
-    """Return the credits of the default taxonomy, in the order of another taxonomy's classes."""
-    return tuple(default_taxonomy().credit[name] for name in taxonomy.names)
+    """Return the published credits in the order of a taxonomy's classes; of another rubric its own.
+
+    Examples
+    --------
+    >>> default_credits(default_taxonomy())
+    (1.0, 0.4, 0.0, 0.0, 0.0)
+    """
+    published = default_taxonomy().credit
+    if set(taxonomy.names) != set(published):
+        return taxonomy.credits
+    return tuple(published[name] for name in taxonomy.names)
+
+
+def ready_rubrics() -> dict[str, Path]:
+    """Return the rubrics that come with the package beside the default one, by name.
+
+    Examples
+    --------
+    >>> sorted(ready_rubrics())
+    ['three_class', 'two_class']
+    """
+    folder = Path(str(files("calibration").joinpath("rubrics")))
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from calibration.errors import InputError
-from calibration.taxonomy import Taxonomy
+from calibration.taxonomy import Taxonomy, default_taxonomy
 from reference_dataset.loader import ReferenceSet, load_reference, rows
 from reference_dataset.records import FORMS
 from reference_dataset.validator import own_problems
@@ -39,12 +39,18 @@ def layer(store: Path) -> Path:
 def team_reference(store: Path, taxonomy: Taxonomy, *, to_examine: bool = False) -> ReferenceSet:
     """Return the published dataset with the sets and the decisions of a team on top.
 
-    The labels of private sets are left out unless it is `to_examine` by.
+    The published traces belong to the published classes: a rubric with others has a team's own sets
+    alone, those that it labels. The labels of private sets are left out unless it is `to_examine`
+    by.
     """
     base = load_reference()
+    if set(taxonomy.names) != set(default_taxonomy().names):
+        base = ReferenceSet(traces={}, labels={}, forms=dict.fromkeys(FORMS, ()))
     traces, labels, forms = dict(base.traces), dict(base.labels), dict(base.forms)
     for folder in _sets(store):
         own = load_reference(folder)
+        if not {label.outcome for label in own.labels.values()} <= set(taxonomy.names):
+            continue  # of a rubric that was in force before
         traces |= own.traces
         # A private set is for examining: its labels are shown to nobody who practises.
         labels |= own.labels if to_examine or not _hidden(folder) else {}

@@ -92,16 +92,25 @@ compare-markdown: compare runs.csv weighted.parquet --markdown --unpaired
 compare-stricter: compare after.jsonl gate-good.csv --separate-intervals --margin 2 --taxonomy-b \
 fork.toml --interval bca
 compare-one-side =2: compare runs.csv
+compare-several-json: compare runs.csv after.jsonl gate-good.csv --baseline after --json
 compare-nothing-left =1: compare runs.csv after.jsonl --from 2031-01-01
+# Failures by layer
+layers-own-json: layers @own --json
 # Repeated trials
 trials-text: trials trials.csv --tasks tasks.csv --model maker/model-x --full --baseline \
 trials-before.csv
 trials-short-html: trials trials-before.csv -k 1,2,4,8 --tasks tasks.csv --html trials.html
 trials-json: trials trials.csv --tasks tasks.csv --model maker/model-x --steps 8 --json --baseline \
 trials-before.csv
+trials-failures: trials trials-tagged.csv --full
 trials-markdown: trials trials-before.csv --g-threshold .75 --retries 1 --markdown
 trials-models =2: trials trials.csv
 trials-too-few =1: trials trials-before.csv -k 9
+# Tasks
+tasks-file: tasks audit trials-tagged.csv --tasks tasks-known.jsonl --full
+tasks-file-json: tasks audit trials-tagged.csv --json --confidence .9
+tasks-store: tasks audit @own --full
+tasks-nobody =2: tasks audit @own --judge nobody
 # A report made again
 verify-file:
     report weighted.parquet --resamples 100 --compare-to none --json > again.json
@@ -173,11 +182,14 @@ agreement-alone =1: agreement ratings-alone.csv
 agreement-no-batch =2: agreement @demo --batch none
 # Conversations, tools and graders
 tools-text: tools interactions.csv --full --forbidden cancel_order --required find_order
+tools-routes: tools routes.csv --full --before find,pay --before "confirm,write:*"
 tools-json: tools interactions.csv --json --require-tools --tool-threshold .75 --confidence .9
 tools-no-columns =2: tools ratings-long.csv
+tools-store =1: tools @own
 tools-weights =2: tools interactions.csv --tool-weights selection=1
 grade-files-text: grade traces.jsonl --graders graders.toml --full
 grade-files-csv: grade traces.jsonl --graders graders-of-tasks.toml --csv proposed.csv
+grade-files-tasks: grade traces.jsonl --tasks tasks-known.jsonl --full
 grade-store-json: grade @own --graders graders-of-tasks.toml --json
 grade-broken =2: grade traces.jsonl --graders gates.toml
 # Plans
@@ -292,6 +304,9 @@ verdicts-no-name =2: verdicts import own-judge-2.csv --judge source:x @own
 taxonomy-forked:
     taxonomy use fork.toml @own
     taxonomy show @own --json
+tasks-exported =2:
+    tasks export --from-class partial_minus --out failed.jsonl @own
+    tasks export --from-class partial_minus --out failed.jsonl @own
 reference-own:
     reference export mine
     reference validate --set mine --own --json
@@ -316,6 +331,10 @@ import-every-format:
     traces --all
     traces --all --json --sort workflow
     sample --n 5 --seed 1 --json
+several-agents:
+    import agents.jsonl --yes
+    tools
+    tools --json
 import-nothing-readable =1: import only-broken.jsonl --json --taxonomy fork.toml
 import-no-format =2: import gates-own.toml
 taxonomy-broken =2: taxonomy use broken.toml

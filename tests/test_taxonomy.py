@@ -1,3 +1,4 @@
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.resources import files
@@ -123,12 +124,18 @@ def test_values_that_are_none_are_refused_by_class_and_workflow() -> None:
         replace(default_taxonomy(), version=" ")
 
 
-def test_a_list_of_classes_that_is_not_the_five_is_refused_by_name() -> None:
+def test_classes_that_do_not_fit_the_tree_or_each_other_are_refused_by_name() -> None:
     taxonomy = default_taxonomy()
-    with pytest.raises(TaxonomyError, match="'abandoned' is missing"):
+    with pytest.raises(TaxonomyError, match="leads to unknown 'abandoned'"):
         replace(taxonomy, classes=taxonomy.classes[:-1])
-    with pytest.raises(TaxonomyError, match="'perfect' is unknown"):
+    with pytest.raises(TaxonomyError, match="leads to unknown 'complete'"):
         with_class("complete", name="perfect")
+    for name in ("", "Done", "no verdict", "no_verdict", "yes", "ä", "a" * 41, "=1"):
+        with pytest.raises(TaxonomyError, match="a name is 1 to 40 lower-case letters"):
+            with_class("complete", name=name)
+    extra = tuple(replace(taxonomy.classes[0], name=f"more_{k}") for k in range(5))
+    with pytest.raises(TaxonomyError, match="a rubric has 2 to 9 classes, got 10"):
+        replace(taxonomy, classes=(*taxonomy.classes, *extra))
     with pytest.raises(TaxonomyError, match="'complete' is declared twice"):
         replace(taxonomy, classes=(*taxonomy.classes, taxonomy.classes[0]))
 
@@ -258,3 +265,46 @@ def test_redirecting_any_answer_of_a_valid_tree_is_refused(
             classes=default_taxonomy().classes,
             nodes=(*nodes[:position], broken, *nodes[position + 1 :]),
         )
+
+
+def two(*credits: float, roles: str = "") -> Taxonomy:
+    """Return a rubric of classes a and b, as a file would give it."""
+    classes = [{"name": n, "title": n, "credit": c} for n, c in zip("ab", credits, strict=True)]
+    node = {"id": "q", "question": "?", "yes": "a", "no": "b"}
+    text = tomllib.loads(roles)
+    return taxonomy_from_dict({"version": "1", "classes": classes, "nodes": [node], **text})
+
+
+def test_roles_follow_from_credits_or_are_named() -> None:
+    assert (two(1, 0).success, two(0, 1).success) == ("a", "b")
+    assert (two(1, 0).acceptable, two(1, 0).failed_check) == (("a",), "b")
+    assert (two(1, 0.5).acceptable, two(1, 0.5).failed_check) == (("a",), "b")
+    assert two(1, 0).without_output is None
+    named = two(1, 0, roles='[roles]\nsuccess = "b"\nacceptable = ["b"]\nfailed = "a"')
+    assert (named.success, named.failed_check, named.follow_up) == ("b", "a", {})
+    assert taxonomy_from_dict(named.to_dict()) == named
+    assert named.fingerprint != two(1, 0).fingerprint
+    with pytest.raises(TaxonomyError, match="every class has the credit 1"):
+        two(1, 1)
+
+
+@pytest.mark.parametrize(
+    ("roles", "message"),
+    [
+        ('success = "c"\nacceptable = ["c"]\nfailed = "b"', "'c' is no class"),
+        ('success = "a"\nacceptable = ["b", "a"]\nfailed = "b"', "must begin with 'a'"),
+        ('success = "a"\nacceptable = ["a", "b"]\nfailed = "b"', "'b' cannot be acceptable and"),
+        ('success = "a"\nacceptable = ["a", "a"]\nfailed = "b"', "a class is named twice"),
+        ('success = "a"\nacceptable = "a"\nfailed = "b"', "is not what belongs there"),
+        ('success = "a"\nfailed = "b"', "'acceptable' is missing"),
+        ('success = "a"\nacceptable = ["a"]\nfailed = "b"\nbest = "a"', "unknown key 'best'"),
+        ('success = "a"\nacceptable = ["a"]\nfailed = 1', "is not what belongs there"),
+        (
+            'success = "a"\nacceptable = ["a"]\nfailed = "b"\nfollow_up = {c = "x"}',
+            "'c' is no class",
+        ),
+    ],
+)
+def test_roles_that_fit_no_class_are_refused(roles: str, message: str) -> None:
+    with pytest.raises(TaxonomyError, match=message):
+        two(1, 0, roles=f"[roles]\n{roles}")

@@ -10,7 +10,7 @@ import streamlit as st
 from app import frame, session
 from app.components import people as adding
 from app.views.data import imports
-from calibration.analyses.reviewers.examinations import add_practice
+from calibration.analyses.reviewers.examinations import NO_SET, add_practice
 from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.analyses.status import FIRST_BATCH, production_batches
 from calibration.errors import CalibrationError
@@ -151,7 +151,12 @@ def _practice(store: Store) -> None:
         "Optional. Before they label real runs, reviewers practise on traces whose right answer "
         "is known, and see after each label what it is and why. Your own set: asr reference add."
     )
-    forms = [name for name in session.reference_set(store).forms if name.endswith("practice")]
+    forms = session.reference_set(store).forms
+    forms = [name for name, ids in forms.items() if ids and name.endswith("practice")]
+    if not forms:
+        st.text(NO_SET)
+        frame.command_line("reference draft our-cases", "reference add our-cases --name ours")
+        return
     form = st.selectbox("Reference set", forms, key="start_form")
     there = [
         b for b in store.batches()

@@ -17,6 +17,7 @@ from calibration.analyses.evidence.from_store import (
 from calibration.analyses.judge.calibration import calibrated_labels
 from calibration.cli.terminal import (
     EXISTING,
+    RUBRIC,
     USE_JUDGE,
     Group,
     open_to_read,
@@ -58,7 +59,9 @@ with_csv = click.option(
 @click.option(
     "--mapping", type=EXISTING, help="Read all of this for each workflow from a TOML file."
 )
-@click.option("--taxonomy", type=EXISTING, help="Give a new store this taxonomy (TOML).")
+@click.option(
+    "--taxonomy", type=RUBRIC, help="Give a new store this taxonomy: a TOML file, or two_class."
+)
 @click.option("--take-changed", is_flag=True, help="Replace stored runs whose content has changed.")
 @click.option(
     "--human-scores",
@@ -391,14 +394,18 @@ def show(path: Path, as_data: bool) -> None:
 
 
 @taxonomy.command()
-@click.argument("file", type=EXISTING)
+@click.argument("file", type=RUBRIC)
 @with_store
 @with_json
 def use(file: Path, path: Path, as_data: bool) -> None:
     """Put a taxonomy of your own (TOML) in force; a store that is not there yet is made.
 
+    It has 2 to 9 classes and a tree of yes/no questions. Ready ones, by name: two_class (success or
+    failure) and three_class (good, partial, bad).
+
     \b
     asr taxonomy use my-taxonomy.toml
+    asr taxonomy use two_class
     """
     with open_to_write(path, create=True, taxonomy=load_taxonomy(file)) as store:
         in_force = store.taxonomy()

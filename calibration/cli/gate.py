@@ -1,5 +1,6 @@
 """The command that passes or fails a run in CI; it imports the engine on use, a second to load."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from calibration.cli.production_options import (
     with_reading,
 )
 from calibration.cli.terminal import (
+    RUBRIC,
     Output,
     open_to_read,
     print_result,
@@ -27,6 +29,7 @@ from calibration.cli.terminal import (
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
+from calibration.gates.gate_file import Acceptance, acceptance
 from calibration.judge_calibration.samples import Design
 from calibration.reporting import to_json
 from calibration.reporting.document import markdown
@@ -58,8 +61,20 @@ OF_STORE = ("batch_id", "judge_id")
     help="Read human labels of some runs from this file: trace_id, outcome, and optionally "
     "reviewer, adjudicated, weight.",
 )
-@click.option("--taxonomy", "fork", type=FILE, help="Use a taxonomy of your own.")
+@click.option("--taxonomy", "fork", type=RUBRIC, help="Use a taxonomy of your own.")
 @click.option("--model", help="Test the runs of this model only.")
+@click.option(
+    "--accept",
+    "accept",
+    multiple=True,
+    metavar="GATE",
+    help="Record that a should gate may fail; each needs its own --by, --why and --until.",
+)
+@click.option("--by", multiple=True, metavar="NAME", help="Name who accepts it.")
+@click.option("--why", multiple=True, metavar="TEXT", help="Say why it is accepted.")
+@click.option(
+    "--until", "last_day", multiple=True, metavar="DAY", help="Set the last day that it counts."
+)
 @click.option("--junit", "junit_file", type=FILE, help="Write JUnit XML to this file.")
 @click.option("--summary", type=FILE, help="Add a Markdown summary to this file.")
 @click.option(
@@ -104,7 +119,11 @@ def gate(
     asr gate runs.jsonl --gates gates.toml --write-baseline main.json
     asr gate --postgres service=traces --table runs --gates gates.toml
     asr gate --store asr.duckdb --gates gates.toml
+    asr gate runs.csv --gates gates.toml --accept judge --by Mara --why Due --until 2026-12-31
     """
+    others["accepted"] = accepted_from(
+        *(others.pop(n) for n in ("accept", "by", "why", "last_day"))
+    )
     read = [*files, gates, others["labels"]]
     keep_inputs([*read, others["baseline"]], [junit_file, summary])
     # A run may replace the baseline that it was compared with.
@@ -148,6 +167,7 @@ def _of_runs(
         design=design,
         taxonomy=taxonomy_from(others["fork"]),
         model=others["model"],
+        accepted=others["accepted"],
     )
     target: Path | None = others["write_baseline"]
     if target is not None and result.comparable is not None:
@@ -180,7 +200,26 @@ def _of_store(
             design=others["design"],
             seed=asked["seed"],
             n_resamples=asked["resamples"],
+            accepted=others["accepted"],
         )
+
+
+def accepted_from(
+    gates: Sequence[str], by: Sequence[str], why: Sequence[str], until: Sequence[str]
+) -> list[Acceptance]:
+    """Return the decisions of the command line: the options go together in their order."""
+    if not len(gates) == len(by) == len(why) == len(until):
+        raise InputError(
+            "each --accept needs one --by, one --why and one --until; there are "
+            f"{len(gates)}, {len(by)}, {len(why)} and {len(until)}"
+        )
+    found = []
+    for gate, *others in zip(gates, by, why, until, strict=True):
+        try:
+            found.append(acceptance(gate, *others))
+        except InputError as error:
+            raise InputError(f"--accept {gate:.80}: {error}") from error
+    return found
 
 
 def _write(path: Path, content: str, mode: str = "w") -> None:

@@ -21,6 +21,7 @@ from calibration.cli.production_options import (
     with_reading,
 )
 from calibration.cli.terminal import (
+    RUBRIC,
     USE_JUDGE,
     FiniteRange,
     Output,
@@ -28,6 +29,7 @@ from calibration.cli.terminal import (
     print_lines,
     print_result,
     with_batch,
+    with_confidence,
     with_estimand,
     with_json,
     with_judge,
@@ -40,6 +42,7 @@ from calibration.reporting.sections import success_rate
 if TYPE_CHECKING:
     from calibration.judge_calibration.post_stratification import Estimand
     from calibration.judge_calibration.samples import Design
+    from calibration.runs.sources import Place
     from calibration.success_rate.comparison import Rule
 
 
@@ -76,7 +79,7 @@ OF_FILES = ("columns", "ceiling", "ceilings", "any_workflow", "stratify", "force
     help="Draw the share that a class should reach.",
 )
 @click.option("--work", "folder", type=FILE, help="Write the review queue as CSV to this folder.")
-@click.option("--taxonomy", "fork", type=FILE, help="Use a taxonomy of your own.")
+@click.option("--taxonomy", "fork", type=RUBRIC, help="Use a taxonomy of your own.")
 @click.option("--workflow", help="Report on one workflow of the store alone.")
 @with_estimand
 @with_store
@@ -162,7 +165,7 @@ def report(
 
 
 @click.command()
-@click.argument("files", nargs=-1, metavar="[A B]")
+@click.argument("files", nargs=-1, metavar="[A B]...")
 @with_output
 @with_places
 @with_reading
@@ -178,8 +181,27 @@ def report(
     default=None,
     help="Pair the tasks, or not; without it, tasks that both have are paired.",
 )
-@click.option("--taxonomy", "fork", type=FILE, help="Use a taxonomy of your own for both sides.")
-@click.option("--taxonomy-b", "other", type=FILE, help="Use another taxonomy for the second side.")
+@click.option(
+    "--taxonomy",
+    "forks",
+    type=RUBRIC,
+    multiple=True,
+    help="Use this taxonomy for all; given once for each set of runs, each has its own.",
+)
+@click.option(
+    "--taxonomy-b", "other", type=RUBRIC, help="Use another taxonomy for the second side."
+)
+@click.option("--by", metavar="COLUMN", help="Compare the groups of one input by this column.")
+@click.option(
+    "--baseline", metavar="NAME", help="Compare the others with this one; without it, the first."
+)
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Name a set of runs, in their order; without it, files give the names.",
+)
 def compare(
     files: tuple[str, ...],
     output: Output,
@@ -188,26 +210,42 @@ def compare(
     margin: float,
     separate_intervals: bool,
     paired: bool | None,
-    fork: Path | None,
+    forks: tuple[Path, ...],
     other: Path | None,
+    by: str | None,
+    baseline: str | None,
+    names: tuple[str, ...],
 ) -> None:
-    """Compare the Agent Success Rates of two sets of runs, B with A.
+    """Compare the Agent Success Rates of two sets of runs, B with A, or of 3 to 20.
 
     A and B are files or patterns, or two --table, or two --spark; no store is needed. Tasks that
     both have are resampled together. Exits with 0 whatever the verdict: `asr gate` passes or fails.
+
+    With three or more, or the groups of one (--by), all are compared with a baseline and with each
+    other, with p-values adjusted by Holm, and each has the range of its rank.
 
     \b
     asr compare before.csv after.csv
     asr compare before.parquet after.parquet --json
     asr compare --postgres service=traces --table before --table after
+    asr compare old.csv new.csv other.csv --baseline old --html ranking.html
+    asr compare runs.csv --by model
     """
+    sides = places_from(files, servers)
+    if by is not None or baseline is not None or names or len(sides) != 2:
+        if separate_intervals or other is not None or margin != MARGIN:
+            raise InputError(
+                "--margin, --separate-intervals and --taxonomy-b are for two sets of runs"
+            )
+        _compare_several(sides, output, asked, paired, forks, by, baseline, names)
+        return
     from calibration.analyses.success_rate.comparison import compare_files
 
-    sides = places_from(files, servers)
-    if len(sides) != 2:
-        raise InputError(f"two sides are compared, A and B, got {len(sides)}")
+    if len(forks) > 2 or (len(forks) > 1 and other is not None):
+        raise InputError("--taxonomy: one for both sides, or one for each of them")
     rule: Rule = "separate intervals" if separate_intervals else "difference"
-    paths = fork, other or fork
+    one = forks[0] if forks else None
+    paths = one, other or (forks[-1] if forks else None)
     result = compare_files(
         *sides,
         options=options_from(asked, compare_to=None),
@@ -220,6 +258,94 @@ def compare(
     print_result(result, success_rate.comparison_document, output)
     if not result.found.asr.estimate.ok:
         raise CalibrationError("no difference can be given; the status says what would help")
+
+
+def _compare_several(
+    sides: "Sequence[Place]",
+    output: Output,
+    asked: dict[str, Any],
+    paired: bool | None,
+    forks: Sequence[Path],
+    by: str | None,
+    baseline: str | None,
+    names: Sequence[str],
+) -> None:
+    """Compare 3 to 20 sets of runs, or the groups of one."""
+    from calibration.analyses.success_rate.comparison import compare_groups_of, compare_several
+    from calibration.reporting.sections import ranking
+
+    options = options_from(asked, compare_to=None)
+    if by is None:
+        result = compare_several(
+            sides,
+            names=names,
+            baseline=baseline,
+            options=options,
+            taxonomies=[taxonomy_from(path) for path in forks],
+            taxonomy_paths=forks,
+            paired=paired,
+        )
+    else:
+        if len(sides) != 1 or names or len(forks) > 1:
+            raise InputError(
+                "--by compares the groups of one input, which have their own names: name one, "
+                "without --name and with one --taxonomy at most (for a store: asr calibrate --by)"
+            )
+        path = forks[0] if forks else None
+        result = compare_groups_of(
+            sides[0],
+            by,
+            baseline=baseline,
+            options=options,
+            taxonomy=taxonomy_from(path),
+            taxonomy_path=path,
+            paired=paired,
+        )
+    print_result(result, ranking.document, output)
+    if not any(pair.difference.estimate.ok for pair in result.found.pairs):
+        raise CalibrationError("no difference can be given; the status says what would help")
+
+
+@click.command()
+@click.argument("file", type=FILE, required=False)
+@click.option(
+    "--layer",
+    "layers",
+    multiple=True,
+    metavar="NAME",
+    help="Name a layer of the FILE, in order, the user last.  [default: ci_gate, weekly_review, "
+    "production_signal, user]",
+)
+@with_confidence
+@with_store
+@with_output
+def layers(
+    file: Path | None, layers: tuple[str, ...], confidence: float, path: Path, output: Output
+) -> None:
+    """Show which layer of evaluation caught which failures, and what only users found.
+
+    FILE (CSV, JSONL, Parquet) has trace_id, failure_type, optionally task_id, and either a column
+    layer, with one row a catch, or a column for each layer that is yes or no. Without a FILE the
+    failures are those of the store: labels, feedback below 0, failed grades; and signals.
+
+    \b
+    asr layers failures.csv
+    asr layers failures.csv --layer gate --layer review --layer support --json
+    asr layers --store asr.duckdb
+    """
+    from calibration.analyses.layers import layers_of_store, layers_of_table
+    from calibration.reporting.sections import layers as words
+
+    if file is not None:
+        found = layers_of_table(file, layers=layers, confidence_level=confidence)
+    else:
+        from calibration.cli.terminal import open_to_read
+
+        if layers:
+            raise InputError("--layer is for a file; name one")
+        with open_to_read(path) as store:
+            found = layers_of_store(store, confidence_level=confidence)
+    print_result(found, words.document, output)
 
 
 @click.command()

@@ -26,6 +26,23 @@ if TYPE_CHECKING:
     from calibration.reporting.document import Document
 
 EXISTING = click.Path(path_type=Path)
+
+
+class _Rubric(click.ParamType[Path]):
+    """A taxonomy file, or the name of a rubric that comes with the package."""
+
+    name = "rubric"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return "FILE|NAME"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Path:
+        from calibration.taxonomy import ready_rubrics
+
+        return ready_rubrics().get(str(value), Path(value))
+
+
+RUBRIC = _Rubric()
 # Longer than any sentence.
 WHOLE = 1_000
 PAGE_BEGINS = b"<!DOCTYPE html"

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from calibration.analyses.reliability.grading import grade_files, grade_store
-from calibration.analyses.reliability.tools import ToolOptions, analyse_tools
+from calibration.analyses.reliability.tools import ToolOptions, analyse_tools, routes_of_store
 from calibration.cli.production_options import keep_inputs
 from calibration.cli.terminal import (
     FiniteRange,
@@ -19,9 +19,10 @@ from calibration.cli.terminal import (
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.reliability.graders import read_graders
-from calibration.reliability.tools import EQUAL_WEIGHTS, checked_tool_weights
+from calibration.reliability.tools import EQUAL_WEIGHTS, OrderRule, checked_tool_weights
 from calibration.reporting.csv_exports import grades_as_csv
 from calibration.reporting.sections import tools as text
+from calibration.tables.trials import read_tasks
 
 FILE = click.Path(path_type=Path)
 SHARE = FiniteRange(0, 1)
@@ -50,6 +51,20 @@ def _weights(
         raise InputError(f"--tool-weights: {error}") from error
 
 
+def _orders(
+    _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
+) -> tuple[OrderRule, ...]:
+    """Read rules of order, FIRST,LATER."""
+    found = []
+    for pair in given:
+        first, _, later = (word.strip() for word in pair.partition(","))
+        try:
+            found.append(OrderRule(first=first, later=later))
+        except ValueError as error:
+            raise InputError(f"--before: {pair!r:.80} is not FIRST,LATER ({error})") from error
+    return tuple(dict.fromkeys(found))
+
+
 def _names(
     _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
 ) -> tuple[str, ...]:
@@ -58,7 +73,7 @@ def _names(
 
 
 @click.command()
-@click.argument("file", type=FILE)
+@click.argument("file", required=False, type=FILE)
 @click.option(
     "--answer-threshold",
     type=SHARE,
@@ -97,6 +112,14 @@ def _names(
     help="Report conversations that do not call these tools, by exact name.",
 )
 @click.option(
+    "--before",
+    multiple=True,
+    metavar="FIRST,LATER",
+    callback=_orders,
+    help="Report conversations that call LATER without a call of FIRST before it; a * at the end "
+    "of a name means any ending.",
+)
+@click.option(
     "--k",
     type=click.IntRange(1, 1_000),
     default=3,
@@ -105,33 +128,43 @@ def _names(
 )
 @with_seed
 @with_confidence
+@with_store
 @with_output
 def tools(
-    file: Path,
+    file: Path | None,
     answer_threshold: float,
     tool_threshold: float,
     tool_weights: dict[str, float],
     require_tools: bool,
     forbidden: tuple[str, ...],
     required: tuple[str, ...],
+    before: tuple[OrderRule, ...],
     k: int,
     seed: int,
     confidence: float,
+    path: Path,
     output: Output,
 ) -> None:
     """Measure whole conversations, and the tools that an agent called in them.
 
     FILE (CSV, JSONL, Parquet) has one row per interaction: conversation_id, interaction,
     answer_score (0 to 1) or answer_correct, and optionally calls, expected_calls (JSON lists of
-    objects with name, arguments and step), final_answer_uses_tools, sequence_matters.
+    objects with name, arguments and step), final_answer_uses_tools, sequence_matters; of several
+    agents expected_route, routed_to and agent.
 
-    A conversation is correct only if all of its interactions are.
+    A conversation is correct only if all of its interactions are. Without FILE: where the runs of
+    the store were routed, and how the agents that took their steps did.
 
     \b
     asr tools interactions.jsonl
     asr tools interactions.csv --require-tools --tool-threshold 0.75 --json
     asr tools interactions.csv --forbidden delete_user,cancel_order --required verify_identity
+    asr tools interactions.csv --before find_order,cancel_order --before "confirm,write:*"
     """
+    if file is None:
+        with open_to_read(path) as store:
+            stored = routes_of_store(store, confidence_level=confidence)
+        return print_result(stored, text.routes, output)
     found = analyse_tools(
         file,
         ToolOptions(
@@ -141,6 +174,7 @@ def tools(
             require_tools=require_tools,
             forbidden=forbidden,
             required=required,
+            before=before,
             k=k,
             seed=seed,
             confidence_level=confidence,
@@ -149,6 +183,7 @@ def tools(
     print_result(found, text.document, output)
     if not found.conversation_correctness.estimate.ok:
         raise CalibrationError("no conversation can be judged: each has a row that was skipped")
+    return None
 
 
 @click.command()
@@ -156,8 +191,13 @@ def tools(
 @click.option(
     "--graders",
     type=FILE,
-    required=True,
     help="Read the graders from this TOML file (docs/methods/tools.md).",
+)
+@click.option(
+    "--tasks",
+    type=FILE,
+    help="Read expected_state and reference, and rules of order (before), of each task from this "
+    "file, by task_id.",
 )
 @click.option("--csv", "table", type=FILE, help="Write what is proposed on each run to this file.")
 @with_confidence
@@ -165,7 +205,8 @@ def tools(
 @with_output
 def grade(
     files: tuple[Path, ...],
-    graders: Path,
+    graders: Path | None,
+    tasks: Path | None,
     table: Path | None,
     confidence: float,
     path: Path,
@@ -179,15 +220,17 @@ def grade(
 
     \b
     asr grade runs.jsonl --graders graders.toml
+    asr grade runs.jsonl --tasks tasks.jsonl
     asr grade --store asr.duckdb --graders graders.toml --csv proposed.csv --json
     """
-    keep_inputs([*files, graders], [table])
-    read = read_graders(graders)
+    keep_inputs([*files, graders, tasks], [table])
+    read = () if graders is None else read_graders(graders)
+    told = None if tasks is None else read_tasks(tasks)
     if files:
-        found = grade_files(files, read, confidence_level=confidence)
+        found = grade_files(files, read, tasks=told, confidence_level=confidence)
     else:
         with open_to_read(path) as store:
-            found = grade_store(store, read, confidence_level=confidence)
+            found = grade_store(store, read, tasks=told, confidence_level=confidence)
     if table is not None:
         table.write_text(grades_as_csv(found.grades), encoding="utf-8", newline="")
     print_result(found, text.grading, output)

@@ -16,7 +16,7 @@ from calibration.cli.terminal import (
 )
 from calibration.errors import CalibrationError
 from calibration.reporting.sections import trials as text
-from calibration.tables.trials import SUCCESS
+from calibration.tables.trials import SUCCESS, TAGS
 
 
 @click.command()
@@ -40,6 +40,12 @@ from calibration.tables.trials import SUCCESS
     default=SUCCESS,
     show_default=True,
     help="Read from this column whether a trial passed: 1 or 0, true or false.",
+)
+@click.option(
+    "--tags",
+    default=TAGS,
+    show_default=True,
+    help="Read from this column why a trial failed: tags, separated by ; or commas.",
 )
 @click.option(
     "--g-threshold",
@@ -76,6 +82,7 @@ def trials(
     agent_version: str | None,
     ks: str,
     success: str,
+    tags: str,
     g_threshold: float,
     retries: int,
     steps: int | None,
@@ -88,7 +95,7 @@ def trials(
     """Estimate pass@k and pass^k from repeated trials of tasks.
 
     FILE is CSV, JSONL or Parquet with the columns task_id, trial and success, optionally model,
-    agent_version and cost_usd.
+    agent_version, cost_usd and tags.
 
     \b
     asr trials runs.csv --tasks tasks.csv
@@ -100,6 +107,7 @@ def trials(
         TrialOptions(
             ks=whole_numbers("-k", ks),
             success=success,
+            tags=tags,
             model=model,
             agent_version=agent_version,
             g_threshold=g_threshold,

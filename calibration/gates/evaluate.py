@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
 from typing import Literal
 
-from calibration.gates.gate_file import GateFile, Level, Setting
+from calibration.gates.gate_file import ORDER, Acceptance, GateFile, Level, Setting
 from calibration.statistics.estimate import Estimate
 from calibration.statistics.intervals import Events
 
@@ -18,6 +19,7 @@ ONE_SIDED = 0.95
 NOT_RECORDED = {
     "loops": "no column 'loops': record the runs that repeat a call three times",
     "data_corruption": "neither a tag data_corruption nor a state grader was recorded",
+    ORDER: "rules of order need the steps of runs: gate a store, or grade traces (asr grade)",
     "human_review": "no reviewed transcripts: give human labels",
     "judge": "no human labels to compare the judge with",
     "non_inferior": "no baseline: give --baseline",
@@ -44,6 +46,20 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedRisk:
+    """Who ships although a should gate did not pass, why, and until when.
+
+    `status` : ``accepted``; ``expired`` once the day is over, when it does not count;
+        ``not_needed`` where the gate passed
+    """
+
+    status: Literal["accepted", "expired", "not_needed"]
+    by: str
+    why: str
+    until: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
     """One gate.
 
@@ -52,6 +68,7 @@ class GateResult:
     `rule`, `why` : the condition in words; the reason for the status, and what would help
     `n`, `method` : units behind the value; estimator and interval
     `blocks` : a must gate that failed, or has no result and may not be skipped
+    `accepted` : the decision to ship in spite of it, None without one
     """
 
     name: str
@@ -66,6 +83,7 @@ class GateResult:
     why: str = ""
     blocks: bool = False
     parts: tuple[Condition, ...] = ()
+    accepted: AcceptedRisk | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +137,7 @@ def check(
     value, interval = estimate.value, estimate.interval
     if value is None or estimate.status.startswith("not_estimable"):
         return "not_estimable", estimate.status.removeprefix("not_estimable: ")
+    limited = estimate.status if estimate.status.startswith("provisional") else ""
     sign = 1 if at_least else -1
     met = sign * (value - threshold) >= -ROUNDING
     if interval is None:
@@ -128,11 +147,18 @@ def check(
     best, worst = (interval[1], interval[0]) if at_least else interval
     if met:
         sure = sign * (worst - threshold) >= -ROUNDING
-        return "pass", "" if sure else "the interval reaches beyond the threshold"
+        return "pass", _both("" if sure else "the interval reaches beyond the threshold", limited)
     reached = sign * (best - threshold) >= -ROUNDING
     if reached and interval_aware:
-        return "pass", "beyond the threshold, but its interval includes the threshold"
-    return "fail", "the interval includes the threshold" if reached else ""
+        return "pass", _both(
+            "beyond the threshold, but its interval includes the threshold", limited
+        )
+    return "fail", _both("the interval includes the threshold" if reached else "", limited)
+
+
+def _both(why: str, limited: str) -> str:
+    """Join the reason of a result and what limits the estimate behind it."""
+    return "; ".join(filter(None, (why, limited)))
 
 
 def checked_part(
@@ -214,17 +240,28 @@ class TrendMeasured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OrderMeasured:
+    """Runs to which a rule of order applies, those that break it, and the first of these."""
+
+    rule: str
+    events: Events
+    first: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measurements:
     """All measurements that gates may need; a missing one was not recorded.
 
     `rates` by gate, such as ``pass_at_1[core]``, ``asr``, ``latency_p95``; `events` are ``loops``
-    and ``data_corruption``; `review` is the share of acceptable transcripts in a random sample;
-    `changes` are ``asr`` and ``pass_at_1`` against the baseline, `by_category` pass@1 of each
-    category; `why_not` gives, by gate, the reason for a missing measurement and the remedy.
+    and ``data_corruption``, `orders` one a rule of order; `review` is the share of acceptable
+    transcripts in a random sample; `changes` are ``asr`` and ``pass_at_1`` against the baseline,
+    `by_category` pass@1 of each category; `why_not` gives, by gate, the reason for a missing
+    measurement and the remedy.
     """
 
     rates: Mapping[str, Estimate] = field(default_factory=dict)
     events: Mapping[str, Events] = field(default_factory=dict)
+    orders: tuple[OrderMeasured, ...] = ()
     review: Estimate | None = None
     judge: JudgeMeasured | None = None
     changes: Mapping[str, BaselineChange] = field(default_factory=dict)
@@ -381,11 +418,12 @@ def of_trend(gate: Setting, measured: Measurements) -> GateResult:
     return _result(gate, status, rule, trend.path, why=trend.why or why, threshold=trend.limit)
 
 
-def evaluate(measured: Measurements, gates: GateFile) -> GateReport:
+def evaluate(measured: Measurements, gates: GateFile, *, today: date | None = None) -> GateReport:
     """Decide every gate.
 
     A must gate that is skipped or not estimable fails the run unless it has `allow_skipped`:
-    without a measurement nothing passes.
+    without a measurement nothing passes. A decision to accept a gate changes no status; it counts
+    up to and including its day, `today` being the present day in UTC by default.
 
     Examples
     --------
@@ -395,14 +433,33 @@ def evaluate(measured: Measurements, gates: GateFile) -> GateReport:
     ({'skipped'}, 1)
     """
     results = []
+    today = today or datetime.now(UTC).date()
+    decided = {one.gate: one for one in gates.accepted}
     for gate in gates.gates:
         found = _decide(gate, measured, gates.confidence_level)
         missing = found.status in ("skipped", "not_estimable")
         blocks = gate.level == "must" and (
             found.status == "fail" or (missing and not gate.allow_skipped)
         )
-        results.append(replace(found, blocks=blocks))
+        risk = _risk(decided.get(gate.name), found.status, today)
+        results.append(replace(found, blocks=blocks, accepted=risk))
     return GateReport(gates=tuple(results), confidence_level=gates.confidence_level)
+
+
+def _risk(one: Acceptance | None, status: Status, today: date) -> AcceptedRisk | None:
+    """Return what a decision means for a gate with this status."""
+    if one is None:
+        return None
+    return AcceptedRisk(
+        status="not_needed"
+        if status == "pass"
+        else "accepted"
+        if today <= one.until
+        else "expired",
+        by=one.by,
+        why=one.why,
+        until=one.until.isoformat(),
+    )
 
 
 def _decide(gate: Setting, measured: Measurements, confidence_level: float) -> GateResult:
@@ -413,6 +470,8 @@ def _decide(gate: Setting, measured: Measurements, confidence_level: float) -> G
             found = _rate(gate, measured.rates.get(gate.name), at_least=False, unit=" s")
         case "loops" | "data_corruption":
             found = _events(gate, measured.events.get(gate.name), confidence_level)
+        case "order":
+            found = _order(gate, measured.orders, confidence_level)
         case "human_review":
             found = _review(gate, measured.review)
         case "judge":
@@ -461,6 +520,27 @@ def _events(gate: Setting, events: Events | None, confidence_level: float) -> Ga
         status, why = "not_estimable", f"{why}: more runs are needed to show {100 * most:g} %"
     found = Estimate(value=share, interval=interval, n=events.n, method="exact, independent runs")
     return _result(gate, status, rule, found, why=why, threshold=threshold)
+
+
+def _order(gate: Setting, orders: Sequence[OrderMeasured], confidence_level: float) -> GateResult:
+    """Check each rule of order; a rule that applies to no run is skipped."""
+    of_rules = [(of, _events(gate, of.events, confidence_level)) for of in orders]
+    parts = tuple(
+        Condition(
+            name=of.rule, status=found.status, value=found.value, interval=found.interval,
+            rule=found.rule, n=found.n,
+            why=found.why + (f"; first: {', '.join(of.first)}" if of.first else "")
+            if of.events.n
+            else "applies to no run",
+        )
+        for of, found in of_rules
+    )  # fmt: skip
+    told = [found for _, found in of_rules if found.value is not None]
+    if not told:
+        return replace(_events(gate, None, confidence_level), parts=parts)
+    worst = max(told, key=lambda found: found.value or 0.0)
+    status, why = worst_of(parts)
+    return replace(worst, status=status, why=why, parts=parts)
 
 
 def _review(gate: Setting, review: Estimate | None) -> GateResult:

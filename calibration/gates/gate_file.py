@@ -1,8 +1,9 @@
 """The gate file: metrics, keys, default gates, and strict reading of TOML."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,11 +15,14 @@ MAX_SET_ASIDE = 0.05
 
 TOP = (
     "defaults", "interval_aware", "allow_skipped", "confidence_level", "partial_plus_passes",
-    "max_set_aside", "ceilings", "gates",
+    "max_set_aside", "before", "ceilings", "accepted", "gates",
 )  # fmt: skip
 
 OF_EVERY_GATE = ("level", "allow_skipped", "interval_aware")
+OF_ACCEPTED = ("gate", "by", "why", "until")
+MOST_BY, MOST_WHY = 100, 500  # characters
 MAX_USD = 1_000_000
+ORDER, MAX_RULES = "order", 100
 Level = Literal["must", "should"]
 LEVELS: tuple[str, ...] = ("must", "should", "off")
 _PASS = re.compile(r"(pass_at|pass_hat)_([1-9][0-9]{0,3})(?:\[([^\[\]\x00-\x1f\x7f]+)\])?")
@@ -56,11 +60,23 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """One person's decision to ship although a should gate fails, up to and including a day."""
+
+    gate: str
+    by: str
+    why: str
+    until: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GateFile:
     """All gates, and what holds for all of them.
 
     `gates` are in the order they are shown; `ceilings` (USD per unit, by workflow) go before those
     of the taxonomy; a file with more than `max_set_aside` (share of its rows) set aside is refused.
+    `before` are pairs of tools, of which the first must be called before the second; `accepted` has
+    at most one decision a gate.
     """
 
     gates: tuple[Setting, ...]
@@ -68,6 +84,8 @@ class GateFile:
     partial_plus_passes: bool = False
     ceilings: Mapping[str, float] = field(default_factory=dict)
     max_set_aside: float = MAX_SET_ASIDE
+    before: tuple[tuple[str, str], ...] = ()
+    accepted: tuple[Acceptance, ...] = ()
 
 
 _SHARE = Key(default=None, low=0, high=1)
@@ -80,6 +98,7 @@ METRICS: Mapping[str, Mapping[str, Key]] = {
     "trend": {},
     "loops": {"threshold": _NONE, "max_upper": Key(default=1, low=0, high=1)},
     "data_corruption": {"threshold": _NONE, "max_upper": Key(default=1, low=0, high=1)},
+    ORDER: {"threshold": _NONE, "max_upper": Key(default=1, low=0, high=1)},
     "human_review": {
         "threshold": Key(default=0.90, low=0, high=1),
         "minimum_n": Key(default=20, low=1, high=1_000_000, whole=True),
@@ -201,7 +220,11 @@ def parse_gates(text: str) -> GateFile:
     tables = _table(data, "gates")
     given = {name: _table(tables, name, within="gates") for name in tables}
     names = [*DEFAULTS] if _flag(data, "defaults", default=True) else []
-    names += [name for name in given if name not in names]
+    before = _pairs(data)
+    names += [name for name in (*given, *([ORDER] if before else [])) if name not in names]
+    names = list(dict.fromkeys(names))
+    if ORDER in given and not before:
+        raise InputError(f"[gates.{ORDER}]: needs rules: before = [[FIRST, LATER], ...]")
     found = [_gate(name, given.get(name, {}), data) for name in names]
     gates = tuple(gate for gate in found if gate is not None)
     if not gates:
@@ -212,13 +235,95 @@ def parse_gates(text: str) -> GateFile:
     most = _number(data.get("max_set_aside", MAX_SET_ASIDE), "max_set_aside")
     if not 0 <= most <= 1:
         raise InputError(f"'max_set_aside' must be a share from 0 to 1, got {most!r}")
-    return GateFile(
+    whole = GateFile(
         gates=gates,
         confidence_level=level,
         partial_plus_passes=_flag(data, "partial_plus_passes", default=False),
         ceilings=_ceilings(_table(data, "ceilings")),
         max_set_aside=most,
+        before=before,
     )
+    return with_accepted(whole, _accepted(data.get("accepted", [])))
+
+
+def acceptance(gate: str, by: str, why: str, until: str | date) -> Acceptance:
+    """Return a decision; InputError if a text is empty, too long or not one line, or no date.
+
+    Examples
+    --------
+    >>> acceptance("judge", "Mara", "Labels come next week.", "2026-12-31").until
+    datetime.date(2026, 12, 31)
+    """
+    for name, text, most in (("gate", gate, MOST_BY), ("by", by, MOST_BY), ("why", why, MOST_WHY)):
+        plain = isinstance(text, str) and text.isprintable() and text.strip()
+        if not plain or len(text) > most:
+            raise InputError(
+                f"{name!r} must be 1 to {most} characters on one line, without control "
+                f"characters, got {text!r:.80}"
+            )
+    day = until
+    if isinstance(until, str):
+        try:
+            day = date.fromisoformat(until)
+        except ValueError:
+            day = until
+    if not isinstance(day, date) or isinstance(day, datetime):
+        raise InputError(f"'until' must be a day such as 2026-12-31, got {until!r:.60}")
+    return Acceptance(gate=gate, by=by.strip(), why=why.strip(), until=day)
+
+
+def with_accepted(gates: GateFile, given: Sequence[Acceptance]) -> GateFile:
+    """Return the gates with further decisions, which replace earlier ones on the same gate.
+
+    InputError if one is on a gate that is not there, or on a must gate, or two are on one gate.
+    """
+    levels = {gate.name: gate.level for gate in gates.gates}
+    for one in given:
+        if one.gate not in levels:
+            raise InputError(
+                f"accepted: there is no gate {one.gate!r:.80}; the gates are {', '.join(levels)}"
+            )
+        if levels[one.gate] == "must":
+            raise InputError(
+                f"accepted: {one.gate!r:.80} is required (level must), so that nobody can "
+                'accept its failure; fix the run, or set level = "should" in the gate file'
+            )
+    names = [one.gate for one in given]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"accepted: {twice!r:.80} is accepted twice; one decision a gate")
+    kept = [one for one in gates.accepted if one.gate not in names]
+    return replace(gates, accepted=(*kept, *given))
+
+
+def _accepted(tables: object) -> list[Acceptance]:
+    """Return the decisions of the gate file."""
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise InputError("'accepted' must be tables, each written [[accepted]]")
+    found = []
+    for number, table in enumerate(tables, 1):
+        if set(table) != set(OF_ACCEPTED):
+            raise InputError(
+                f"[[accepted]] {number}: must have {', '.join(OF_ACCEPTED)} and nothing else, "
+                f"has {', '.join(table):.200}"
+            )
+        try:
+            found.append(acceptance(**table))
+        except InputError as error:
+            raise InputError(f"[[accepted]] {number}: {error}") from error
+    return found
+
+
+def _pairs(data: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the rules of order; what they name is checked where it is used."""
+    given = data.get("before", [])
+    if not isinstance(given, list) or len(given) > MAX_RULES:
+        raise InputError(f"'before' must be a list of at most {MAX_RULES} pairs of tools")
+    for pair in given:
+        two = isinstance(pair, list) and len(pair) == 2
+        if not two or not all(isinstance(tool, str) for tool in pair):
+            raise InputError(f"'before' must be pairs of tools, [FIRST, LATER], got {pair!r:.80}")
+    return tuple(dict.fromkeys((first, later) for first, later in given))
 
 
 def _gate(name: str, table: Mapping[str, Any], data: Mapping[str, Any]) -> Setting | None:

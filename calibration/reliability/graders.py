@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from calibration.errors import InputError
 from calibration.files import MOST_TOML_BYTES, parse_toml, read_text
 from calibration.records import ToolCall, Trace, calls_of
-from calibration.reliability.tools import ROUNDING, canonical
+from calibration.reliability.tools import MOST_NAME, ROUNDING, OrderRule, canonical
 from calibration.text import one_line
 
-MOST_GRADERS, MOST_NAME, MOST_PATTERN, MOST_TEXT = 200, 200, 500, 200_000
+MOST_GRADERS, MOST_PATTERN, MOST_TEXT = 200, 500, 200_000
 MOST_STEPS = 5
 PLACES = ("response", "results", "arguments")
 TESTS = ("equals", "contains", "regex")
@@ -334,48 +334,65 @@ def _at(metadata: object, path: Sequence[str]) -> str | None:
 
 
 def _before_check(table: Mapping[str, Any], where: str) -> Check:
-    return _order_check(_text(table, "first", where), _text(table, "later", where), where)
+    return _order_check(_rule(_text(table, "first", where), _text(table, "later", where), where))
 
 
 def _rule_of_order(pair: object) -> Grader:
     if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(p, str) for p in pair)):
         raise InputError(f"'before' must be pairs of tools, [FIRST, LATER], got {pair!r:.80}")
     first, later = pair
-    return Grader(
-        name=f"{first} before {later}",
-        kind="before",
-        check=_order_check(first, later, f"before [{first!r:.60}, {later!r:.60}]"),
-    )
+    rule = _rule(first, later, f"before [{first!r:.60}, {later!r:.60}]")
+    return Grader(name=rule.name, kind="before", check=_order_check(rule))
 
 
-def _order_check(first: str, later: str, where: str) -> Check:
-    """Return the check that a call of `first` precedes every call of `later`."""
-    for tool in (first, later):
-        if not tool.strip("*") or len(tool) > MOST_NAME or "*" in tool[:-1]:
-            raise InputError(f"{where}: must be a tool, or the beginning of its name and a '*'")
-    if first == later:
-        raise InputError(f"{where}: names one tool twice")
+def rules_of_tasks(before: Mapping[str, Sequence[tuple[str, str]]]) -> tuple[Grader, ...]:
+    """Return a grader a rule of order, for the tasks that have the rule.
+
+    InputError names the task whose rule is no rule.
+
+    Examples
+    --------
+    >>> made = rules_of_tasks({"a": [("find", "pay")], "b": [("find", "pay")]})
+    >>> [(grader.name, sorted(grader.tasks)) for grader in made]
+    [('find before pay (task file)', ['a', 'b'])]
+    """
+    tasks: dict[OrderRule, set[str]] = {}
+    for task, pairs in before.items():
+        for first, later in pairs:
+            tasks.setdefault(_rule(first, later, f"task {task!r:.80}, before"), set()).add(task)
+    if len(tasks) > MOST_GRADERS:
+        raise InputError(f"the tasks have {len(tasks):,} rules; at most {MOST_GRADERS} are used")
+    return tuple(
+        Grader(
+            name=f"{rule.name} (task file)", kind="before", check=_order_check(rule),
+            tasks=frozenset(of),
+        )
+        for rule, of in tasks.items()
+    )  # fmt: skip
+
+
+def _rule(first: str, later: str, where: str) -> OrderRule:
+    try:
+        return OrderRule(first=first, later=later)
+    except ValueError as error:
+        raise InputError(f"{where}: {error}") from error
+
+
+def _order_check(rule: OrderRule) -> Check:
+    """Return the check that a call of the first tool precedes every call of the later one."""
 
     def check(trace: Trace, _found: Mapping[str, Grade]) -> Grade:
-        seen, wrong, n = False, [], 0
-        for call in _agent_calls(trace):
-            if _is_named(call.tool, later):
-                n += 1
-                if not seen:
-                    wrong.append(call)
-            seen = seen or _is_named(call.tool, first)
-        if not n:
-            return Grade(passed=None, reason=f"{later} not called", applies=False)
-        if wrong:
-            reason = f"{later} without {first} before it{_steps(wrong)}"
+        calls = _agent_calls(trace)
+        broken = rule.broken_at([call.tool for call in calls])
+        if broken is None:
+            return Grade(passed=None, reason=f"{rule.later} not called", applies=False)
+        if broken:
+            steps = _steps([calls[k] for k in broken])
+            reason = f"{rule.later} without {rule.first} before it{steps}"
             return Grade(passed=False, reason=reason)
-        return Grade(passed=True, reason=f"{first} came first")
+        return Grade(passed=True, reason=f"{rule.first} came first")
 
     return check
-
-
-def _is_named(tool: str, name: str) -> bool:
-    return tool.startswith(name[:-1]) if name.endswith("*") else tool == name
 
 
 def _composite_check(table: Mapping[str, Any], where: str) -> Check:

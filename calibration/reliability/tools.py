@@ -13,6 +13,7 @@ from math import fsum, isfinite
 PARTS = ("selection", "parameters", "sequence", "utilisation")
 EQUAL_WEIGHTS: Mapping[str, float] = dict.fromkeys(PARTS, 0.25)
 ANSWER_THRESHOLD, TOOL_THRESHOLD = 0.7, 1.0
+MOST_NAME = 200
 # The lower limits of the bands of a score; the first holds 1 alone.
 BANDS = (1.0, 0.75, 0.5, 0.0)
 # Sums of weights this close to a threshold reach it.
@@ -64,7 +65,9 @@ class Interaction:
 
     `expected` is None where nothing says what was to be called, and empty where nothing was.
     `answer_score` is None where the file says right or wrong. `uses_tools`: whether the final
-    answer makes use of what the tools returned.
+    answer makes use of what the tools returned. Where several agents work together, `routed_to` is
+    the one that was handed the request, `expected_route` the right one, and `agent` the one that
+    answered.
     """
 
     conversation_id: str
@@ -75,6 +78,64 @@ class Interaction:
     expected: tuple[CallRecord, ...] | None = None
     uses_tools: bool | None = None
     sequence_matters: bool = True
+    expected_route: str | None = None
+    routed_to: str | None = None
+    agent: str | None = None
+
+    @property
+    def specialist(self) -> str | None:
+        """The agent that answered; where that is not known, the one that was handed the request."""
+        return self.agent or self.routed_to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderRule:
+    """A rule of order: every call of `later` needs an earlier call of `first`.
+
+    Each is the exact name of a tool, or its beginning and a ``*``. A call that `first` names is
+    none of `later`. ValueError if one is no such name, or both are the same.
+
+    Examples
+    --------
+    >>> rule = OrderRule(first="confirm", later="write:*")
+    >>> rule.name, rule.broken_at(["write:a", "confirm", "write:b"]), rule.broken_at(["read"])
+    ('confirm before write:*', [0], None)
+    """
+
+    first: str
+    later: str
+
+    def __post_init__(self) -> None:
+        for tool in (self.first, self.later):
+            if not tool.strip("*") or len(tool) > MOST_NAME or "*" in tool[:-1]:
+                raise ValueError("must be a tool, or the beginning of its name and a '*'")
+        if self.first == self.later:
+            raise ValueError("names one tool twice")
+
+    @property
+    def name(self) -> str:
+        """The rule in words."""
+        return f"{self.first} before {self.later}"
+
+    def broken_at(self, calls: Sequence[str]) -> list[int] | None:
+        """Return the places of calls that break the rule; None where it does not apply.
+
+        It applies where `later` is called.
+        """
+        seen, applies = False, False
+        broken = []
+        for k, tool in enumerate(calls):
+            if _is_named(tool, self.first):
+                seen = True
+            elif _is_named(tool, self.later):
+                applies = True
+                if not seen:
+                    broken.append(k)
+        return broken if applies else None
+
+
+def _is_named(tool: str, name: str) -> bool:
+    return tool.startswith(name[:-1]) if name.endswith("*") else tool == name
 
 
 def checked_tool_weights(weights: Mapping[str, float]) -> dict[str, float]:
@@ -153,7 +214,7 @@ def tool_score(
         return _scored(
             (same, same, same, used if calls else same), weighted, _names(expected), _names(calls)
         )
-    pairs, missing, extra = _matched(_placed(calls), _placed(expected))
+    pairs, missing, extra = _matched(placed(calls), placed(expected))
     n = len(expected)
     names, wanted = set(_names(calls)), set(_names(expected))
     in_place = sum(place == its for (place, _), (its, _) in pairs)
@@ -213,14 +274,14 @@ def _names(calls: Iterable[CallRecord]) -> tuple[str, ...]:
 Placed = tuple[int, CallRecord]
 
 
-def _placed(calls: Sequence[CallRecord]) -> list[Placed]:
+def placed(calls: Sequence[CallRecord]) -> list[Placed]:
     """Return calls in order with their place; calls of one step share a place."""
     steps = [call.step for call in calls]
     if any(step is None for step in steps):
         return list(enumerate(calls))
     place = {step: k for k, step in enumerate(sorted({s for s in steps if s is not None}))}
     found = [(place[call.step], call) for call in calls if call.step is not None]
-    return sorted(found, key=lambda placed: placed[0])
+    return sorted(found, key=lambda of: of[0])
 
 
 def _matched(
@@ -228,14 +289,14 @@ def _matched(
 ) -> tuple[list[tuple[Placed, Placed]], tuple[str, ...], tuple[str, ...]]:
     """Pair the n-th call of a name with the n-th expected one; name those without a partner."""
     by_name: defaultdict[str, list[Placed]] = defaultdict(list)
-    for placed in made:
-        by_name[placed[1].name].append(placed)
+    for one in made:
+        by_name[one[1].name].append(one)
     taken: Counter[str] = Counter()
     pairs, missing = [], []
-    for placed in wanted:
-        name = placed[1].name
+    for due in wanted:
+        name = due[1].name
         if taken[name] < len(by_name[name]):
-            pairs.append((by_name[name][taken[name]], placed))
+            pairs.append((by_name[name][taken[name]], due))
             taken[name] += 1
         else:
             missing.append(name)

@@ -269,6 +269,18 @@ def percent_number(result: Estimate) -> str:
     return text if result.status == OK else f"{text}  ({result.status})"
 
 
+def rank_words(rank: tuple[int, int]) -> str:
+    """Return the ranks that something may have.
+
+    Examples
+    --------
+    >>> rank_words((1, 1)), rank_words((2, 3))
+    ('1', '2 to 3')
+    """
+    low, high = rank
+    return str(low) if low == high else f"{low} to {high}"
+
+
 def usd(amount: float | None) -> str:
     """Return an amount in USD."""
     return "-" if amount is None else f"${amount:.4f}" if amount < 0.1 else f"${amount:.2f}"

@@ -60,12 +60,15 @@ from calibration.analyses.judge.diagnostics import JudgeDiagnostics, Leniency
 from calibration.analyses.judge.drift import AgainstHumans, ClassDrift, JudgeDrift
 from calibration.analyses.judge.groups import GroupPair, GroupRates, GroupRow
 from calibration.analyses.judge.report import DIAGNOSTICS, DRIFT, GROUPS, JudgeReport
+from calibration.analyses.layers import CaughtBy, FailureType, LayersAnalysis
 from calibration.analyses.reliability.grading import GradingAnalysis
 from calibration.analyses.reliability.runs import ReliabilityReport, TaskReliability
+from calibration.analyses.reliability.tasks import TaskAudit
 from calibration.analyses.reliability.tools import (
     ConversationCorrectness,
     ConversationRow,
     InteractionRow,
+    StoredRoutes,
     ToolAnalysis,
     ToolCorrectness,
 )
@@ -81,7 +84,12 @@ from calibration.analyses.sampling.draw import DrawnBatch
 from calibration.analyses.sampling.escalation import Audit
 from calibration.analyses.sampling.planning import Plan
 from calibration.analyses.status import StoreStatus
-from calibration.analyses.success_rate.comparison import ProductionComparison, Side
+from calibration.analyses.success_rate.comparison import (
+    ComparedRuns,
+    ProductionComparison,
+    SeveralRuns,
+    Side,
+)
 from calibration.analyses.success_rate.report import (
     AtOtherWeights,
     Change,
@@ -107,6 +115,7 @@ from calibration.statistics.means import MeanAgainstZero
 from calibration.statistics.resampling import TaskEstimate
 from calibration.success_rate.comparison import ClassChange, Comparison, Difference
 from calibration.success_rate.pass_at_k import PassAtK
+from calibration.success_rate.ranking import RankedRuns, RunPair
 from calibration.success_rate.rate import AgentSuccessRate
 from calibration.success_rate.trend import Expectation, LastingDrop, Week, WeeklySeries
 from reference_dataset.repeat_pass import RepeatAgreement, RepeatPass
@@ -449,6 +458,7 @@ NAMES: dict[type, Callable[[Any], Names]] = {
     AgentSuccessRate: lambda of: {"classes": of.classes},
     SuccessRateReport: lambda of: {"classes": [c.outcome for c in of.classes]},
     ProductionComparison: lambda of: {"classes": [c.outcome for c in of.found.class_changes]},
+    SeveralRuns: lambda of: {"classes": list(of.found.runs[0].rate.classes)},
 }
 
 _THREE = "krippendorff_alpha=alpha gwet_ac=ac1 percent_agreement"
@@ -606,7 +616,8 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "accuracy_change leniency_change error_change",
     ),
     GroupRates: (
-        "design by groups=groups[name] error_rates_alike=rates comparisons=pairs seed fingerprint",
+        "design by groups=groups[name] error_rates_alike=rates comparisons=pairs ranks seed "
+        "fingerprint",
     ),
     GroupRow: (
         "kind=net.kind net=net.estimate gross=gross.estimate n_labels=net.n_labels "
@@ -663,8 +674,13 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         ("format", lambda of: "asr-trials/1", Literal["asr-trials/1"]),
         "success_source model agent_version n_trials n_tasks ks pass_at_k pass_hat_k band task_set "
         "independent_trials bayesian by_difficulty by_category by_tier g_pass_at_k g_threshold "
-        "retries step_compounding baseline tasks tasks_left_out set_aside other_trials notes "
-        "sources settings seed n_resamples confidence_level version fingerprint",
+        "retries step_compounding failure_modes baseline tasks tasks_left_out set_aside "
+        "other_trials notes sources settings seed n_resamples confidence_level version fingerprint",
+    ),
+    TaskAudit: (
+        ("format", lambda of: "asr-tasks/1", Literal["asr-tasks/1"]),
+        "success_source n_tasks n_runs findings[name] agreement n_telling n_one_run n_unchecked "
+        "tasks tasks_left_out set_aside notes sources confidence_level",
     ),
     PassFigure: (
         "value=estimate.value interval=estimate.interval n_tasks=estimate.n "
@@ -706,6 +722,20 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "paired_only",
     ),
     _Rated: ("*side *rate",),
+    SeveralRuns: (
+        ("format", lambda of: "asr-ranking/1", Literal["asr-ranking/1"]),
+        "by baseline=found.baseline runs=found.runs[name] against_baseline=found.against_baseline "
+        "pairs=found.pairs rule=found.rule inputs",
+        ("calibrated", lambda of: False, bool),
+        "credit=credit[@classes] restated warnings marks origin fingerprint=origin.fingerprint",
+    ),
+    ComparedRuns: ("run *side",),
+    RankedRuns: ("n=rate.n n_tasks=rate.n_clusters rank best_share *rate",),
+    RunPair: (
+        "first second *difference p_holm",
+        ("paired", lambda of: of.n_pairs > 0, bool),
+        "n_pairs",
+    ),
     Side: (
         "name n n_tasks taxonomy.version=taxonomy_version "
         "taxonomy.fingerprint=taxonomy_fingerprint set_aside notes",
@@ -735,8 +765,13 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
     ToolAnalysis: (
         ("format", lambda of: "asr-tools/1", Literal["asr-tools/1"]),
         "source n_interactions conversation_correctness answer_correctness interaction_correctness "
-        "tool_correctness bands by_tool[name] forbidden[name] required[name] loops worst "
+        "tool_correctness bands by_tool[name] forbidden[name] required[name] before routes loops "
+        "worst "
         "conversations interactions set_aside settings=options",
+    ),
+    StoredRoutes: (
+        ("format", lambda of: "asr-routes/1", Literal["asr-routes/1"]),
+        "source n_runs n_labelled correct routes",
     ),
     ConversationCorrectness: ("*estimate n_conversations=estimate.n n_left_out n_rows_of_none",),
     ToolCorrectness: (
@@ -782,6 +817,14 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "task_id difficulty category tier n_runs n_success score outcome trajectory_distribution "
         "trajectory_sequence confidence resource success_rates worst_severity",
     ),
+    # Layers
+    LayersAnalysis: (
+        ("format", lambda of: "asr-layers/1", Literal["asr-layers/1"]),
+        "source layers of_users all=all_types types[name] n_tasks confidence_level notes set_aside "
+        "simulated fingerprint",
+    ),
+    FailureType: ("n n_nowhere caught[layer]",),
+    CaughtBy: ("n share n_alone alone",),
     # Gates
     GateAnalysis: (
         ("passed", lambda of: not of.report.blocking, bool),
@@ -789,7 +832,9 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "n_tasks baseline notes set_aside settings taxonomy.version=taxonomy_version "
         "taxonomy.fingerprint=taxonomy_fingerprint seed fingerprint",
     ),
-    GateResult: ("name level status blocks value interval threshold rule n method why parts",),
+    GateResult: (
+        "name level status blocks value interval threshold rule n method why parts accepted",
+    ),
     GateFile: ("confidence_level partial_plus_passes max_set_aside ceilings",),
     Comparable: ("taxonomy failed",),
 }
@@ -804,13 +849,17 @@ ROOTS: dict[str, tuple[type, str]] = {
     "comparison": (ProductionComparison, "asr compare --json"),
     "gates": (GateAnalysis, "asr gate --json"),
     "grades": (GradingAnalysis, "asr grade --json"),
+    "layers": (LayersAnalysis, "asr layers --json"),
     "plan": (Plan, "asr plan labels --json"),
     "stopping": (StoppingRule, "asr plan stop --json"),
     "plan_trials": (TrialPlan, "asr plan trials --json"),
     "plan_agreement": (PlannedAgreement, "asr plan agreement --json"),
+    "ranking": (SeveralRuns, "asr compare --json of several sets of runs"),
     "reliability": (ReliabilityReport, "asr reliability --json"),
+    "routes": (StoredRoutes, "asr tools --store --json"),
     "report": (SuccessRateReport, "asr report --json"),
     "status": (StoreStatus, "asr status --json"),
+    "tasks": (TaskAudit, "asr tasks audit --json"),
     "tools": (ToolAnalysis, "asr tools --json"),
     "trials": (TrialsAnalysis, "asr trials --json"),
 }

@@ -43,7 +43,7 @@ MOST_TASKS, MOST_GROUPS = 20_000, 5_000
 
 BY = ("week", "workflow", "model")
 Codes = NDArray[np.int64]
-NAMES, CLASSES, WEEK_0 = MOST_NAMES + 1, 8, 1 << 24
+NAMES, CLASSES, WEEK_0 = MOST_NAMES + 1, 16, 1 << 24
 HEAD_BELOW = NAMES * NAMES * CLASSES * 2
 
 

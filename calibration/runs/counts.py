@@ -630,6 +630,8 @@ def list_runs(
     keeps the rows that it has read. At most `first` runs of each class are returned, all when None;
     `until` (UTC) is the latest start of the runs of each class.
     """
+    if not outcomes:
+        return pd.DataFrame(columns=LISTED)
     engine = source.engine
     rows: Relation = _rows(source, reading)
     limits = {name: at_utc(moment) for name, moment in (until or {}).items() if name in outcomes}

@@ -5,7 +5,8 @@ ValueError if it is not square or holds anything but counts, if the weights do n
 `confidence_level` is outside (0, 1).
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -247,6 +248,27 @@ def holm(p_values: Mapping[Name, float]) -> dict[Name, float]:
         least = max(least, min(1.0, (len(p_values) - rank) * p_value))
         adjusted[name] = least
     return adjusted
+
+
+def rank_limits(
+    names: Sequence[Name], better: Collection[tuple[Name, Name]]
+) -> dict[Name, tuple[int, int]]:
+    """Return the smallest and the largest rank that each may have, 1 being the best.
+
+    `better` are the pairs of which the first is shown to be better than the second. Where these
+    claims hold all at once with a probability, as after Holm over all pairs, so do the ranks.
+
+    Mogstad, Romano, Shaikh and Wilhelm (2024), "Inference for ranks", Rev. Econ. Stud. 91.
+    https://doi.org/10.1093/restud/rdad006
+
+    The first is better than both others, which are not told apart:
+
+    >>> rank_limits("abc", [("a", "b"), ("a", "c")])
+    {'a': (1, 1), 'b': (2, 3), 'c': (2, 3)}
+    """
+    above = Counter(loser for _, loser in better)
+    below = Counter(winner for winner, _ in better)
+    return {name: (1 + above[name], len(names) - below[name]) for name in names}
 
 
 def _checked(table: ArrayLike) -> NDArray[np.int64]:

@@ -150,6 +150,8 @@ class Difference:
     `one_sided` : limits that the true difference exceeds, or stays below, each with
         `estimate.confidence_level`
     `minimum_detectable` : the smallest true difference that such samples show with `power`
+    `p_by_t` : p-value by t with the linearised standard error, which may be as small as the data
+        say, where that of the draws ends at one over their number; None with an exact bound
     """
 
     estimate: Estimate
@@ -158,6 +160,7 @@ class Difference:
     minimum_detectable: float | None
     power: float = POWER
     null: float = 0.0
+    p_by_t: float | None = None
 
     @property
     def p_below(self) -> float | None:
@@ -204,7 +207,7 @@ def difference_of(found: Resampled, top: str, *, null: float = 0.0) -> Differenc
     )
     se, status = sqrt(linearised_variance(influence, units)), OK
     method, limits = f"difference, {found.method(fewest)}", None
-    draws = _gains(found, top)
+    draws, freedom = _gains(found, top), satterthwaite(*stratum_variances(influence, units))
     if fewest < MINIMUM_UNITS:
         status = (
             f"not_estimable: no interval from {fewest} {units.noun} on a side, "
@@ -217,13 +220,7 @@ def difference_of(found: Resampled, top: str, *, null: float = 0.0) -> Differenc
         method, status = "difference, exact bound where all runs score the same", NO_VARIATION
         limits = _added(one, other, value, found.confidence_level, null)
     elif fewest < BOOTSTRAP_UNITS or draws is None:
-        limits = _by_t(
-            value,
-            se,
-            satterthwaite(*stratum_variances(influence, units)),
-            found.confidence_level,
-            null,
-        )
+        limits = _by_t(value, se, freedom, found.confidence_level, null)
     elif np.isnan(draws).any():
         status = UNDEFINED_DRAWS
     else:
@@ -242,7 +239,13 @@ def difference_of(found: Resampled, top: str, *, null: float = 0.0) -> Differenc
         one_sided=None if limits is None else limits.one_sided,
         minimum_detectable=None if limits is None else limits.minimum_detectable,
         null=null,
+        p_by_t=None if limits is None or status != OK else _t_level(value - null, se, freedom),
     )
+
+
+def _t_level(gap: float, se: float, freedom: float) -> float:
+    """Return the two-sided p-value of a distance from the null by t."""
+    return 2 * t_chance(-abs(gap) / se, freedom) if se > 0 else float(gap == 0)
 
 
 def _all_paired(units: Units) -> bool:
@@ -286,7 +289,7 @@ def _by_t(value: float, se: float, freedom: float, level: float, null: float) ->
     return _Limits(
         interval=interval,
         one_sided=one_sided,
-        p_value=2 * t_chance(-abs(value - null) / se, freedom) if se > 0 else float(value == null),
+        p_value=_t_level(value - null, se, freedom),
         minimum_detectable=reach + t_quantile(POWER, freedom) * se,
     )
 

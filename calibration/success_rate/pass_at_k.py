@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from calibration.statistics.estimate import (
+    OK,
     Estimate,
     FloatArray,
     IntArray,
@@ -45,6 +46,9 @@ SHRUNK = "shrunk towards the other tasks"
 
 # Below this many tasks the bootstrap sees too few kinds of task, unlike the hierarchical model.
 ADVISE_BAYESIAN = 30
+
+# Where fewer tasks differ from 0, or from 1, resamples of the tasks vary too little.
+FEW_DIFFER = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -518,7 +522,9 @@ def pass_over_tasks(
     however many trials it has; tasks with fewer than k trials are left out and counted. Percentile
     bootstrap over tasks from 20 tasks, t from 5 to 19; with fewer the value alone
     (``not_estimable``). Where every task gave 0, or every task 1, the status is ``one-sided`` and
-    the interval ends in the exact bound. Below 30 tasks the advice is `pass_of_tasks`.
+    the interval ends in the exact bound. Where fewer than five tasks, and less than half of them,
+    differ from 0 or from 1, it is ``provisional``: the interval is too short, and that of
+    `pass_of_tasks` is not. Below 30 tasks the advice is `pass_of_tasks`.
 
     Parameters
     ----------
@@ -602,8 +608,22 @@ def over_tasks(
         n_resamples=n_resamples,
         confidence_level=confidence_level,
     )
-    n_tasks = len(of_task) if like is None else int(like.sum())
-    return tuple(_of_tasks(estimate, n_tasks) for estimate in estimates)
+    times = np.ones(len(of_task), dtype=np.int64) if like is None else like
+    n_tasks = int(times.sum())
+    return tuple(
+        _of_tasks(estimate, n_tasks, _few_differ(figures, times))
+        for estimate, figures in zip(estimates, of_task.T, strict=True)
+    )
+
+
+def _few_differ(figures: FloatArray, times: IntArray) -> str:
+    """Say which figure nearly all tasks have, 0 or 1; empty where no figure is so common."""
+    n_tasks = int(times.sum())
+    for end in (1, 0):
+        differ = int(times[figures != end].sum())
+        if 0 < differ < min(FEW_DIFFER, n_tasks / 2):
+            return f"{end} in all but {differ} of {n_tasks:,} tasks"
+    return ""
 
 
 def extrapolated(
@@ -673,14 +693,19 @@ def band(at: float, hat: float) -> Band:
     return "needs improvement" if at < 0.70 else "mixed"
 
 
-def _of_tasks(estimate: Estimate, n_tasks: int) -> Estimate:
-    """Return the estimate with tasks as its units, marked where it is bounded on one side only."""
+def _of_tasks(estimate: Estimate, n_tasks: int, few_differ: str) -> Estimate:
+    """Return the estimate with tasks as its units, marked where its interval is not two-sided."""
     status = estimate.status.replace(" runs", " tasks")
     method = estimate.method.replace(" runs", " tasks").replace("resamples", "resamples of tasks")
     if estimate.status == NO_VARIATION and estimate.value in (0.0, 1.0):
         status = f"one-sided: all {n_tasks} tasks agree"
     elif n_tasks < MINIMUM_UNITS:
         status = f"{status}; add tasks"
+    elif few_differ and status == OK:
+        status = (
+            f"provisional: {few_differ}, so that the interval is usually too short; take the "
+            "Bayesian one of `asr trials`"
+        )
     return replace(estimate, status=status, method=f"mean over tasks, {method}")
 
 

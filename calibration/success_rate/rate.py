@@ -32,9 +32,12 @@ from calibration.success_rate.runs import (
     RunCounts,
     condensed,
 )
+from calibration.taxonomy import Taxonomy
 
 # Units of all groups of a breakdown, and the fewest per group.
 ALL_UNITS, LEAST_UNITS = 2_400, 120
+
+ALL_OUTPUT = "the rubric has no class of runs without output"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +93,15 @@ class AgentSuccessRate:
         return f"ASR {self.asr.value:.3f} = {earned or '0'} {lost}"
 
 
+def without_abandoned(taxonomy: Taxonomy, found: Estimate) -> Estimate:
+    """Return a rate of the runs with output; not estimable in a rubric that tells none apart."""
+    if taxonomy.without_output is not None:
+        return found
+    return not_estimable(
+        ALL_OUTPUT, method=found.method, n=found.n, confidence_level=found.confidence_level
+    )
+
+
 def rate_of_counts(
     counts: RunCounts,
     *,
@@ -129,7 +141,9 @@ def rate_of_counts(
     return AgentSuccessRate(
         asr=asr,
         asr_gross=gross,
-        asr_without_abandoned=found.ratio("of_present", "present"),
+        asr_without_abandoned=without_abandoned(
+            counts.taxonomy, found.ratio("of_present", "present")
+        ),
         pass_rate=found.ratio(share_feature(counts.taxonomy.success)),
         classes=counts.taxonomy.names,
         class_shares=tuple(found.ratio(name) for name in share_features(counts.taxonomy)),

@@ -8,12 +8,13 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,12 +32,13 @@ from calibration.trace_formats.fields import (
     whole,
     wrong,
 )
-from calibration.trace_formats.json_scanner import decode_line, numbered_lines
+from calibration.trace_formats.json_scanner import decode_line, decode_text, numbered_lines
 from calibration.trace_formats.own_files import delimiter_of, first_line
 
 Row = dict[str, Any]
 Told = Callable[[int, str], None]
 MAX_QUOTES = 20
+MAX_TAGS, MAX_TAG = 50, 80  # tags of a row, characters of one; more are cut
 MAX_TABLE_BYTES = 500_000_000
 MAX_ROWS = 5_000_000
 BATCH = 1_000  # rows of Parquet that are held at a time
@@ -175,6 +177,29 @@ def cell_flag(row: Row, name: str) -> bool:
     if text not in (*YES, *NO):
         raise wrong(name, f"must be one of {', '.join(YES + NO[1:])}", row.get(name))
     return text in YES
+
+
+def cell_tags(row: Row, name: str) -> tuple[str, ...]:
+    """Return the tags of a row, each once: a list, a JSON list as text, or text with `;` or `,`.
+
+    Examples
+    --------
+    >>> cell_tags({"tags": "policy; wrong tool, Policy"}, "tags"), cell_tags({}, "tags")
+    (('policy', 'wrong tool'), ())
+    """
+    given: Any = row.get(name)
+    if isinstance(given, str) and given.lstrip().startswith("["):
+        with suppress(FieldError):
+            given = decode_text(given)
+    if isinstance(given, np.ndarray):  # of a frame
+        given = given.tolist()
+    words = given if isinstance(given, list) else re.split("[;,]", cell_text(given))
+    found: dict[str, str] = {}
+    for word in words:
+        tag = " ".join(cell_text(word).split())[:MAX_TAG]
+        if tag and len(found) < MAX_TAGS:
+            found.setdefault(tag.casefold(), tag)
+    return tuple(found.values())
 
 
 def cell_moment(row: Row, name: str) -> datetime | None:

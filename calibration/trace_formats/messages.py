@@ -169,6 +169,7 @@ def _drafts(
         )
         return
     agent = role == "assistant"
+    specialist = _specialist(message) if agent else None
     first = Step(
         step_id="",
         role=role,
@@ -177,6 +178,7 @@ def _drafts(
         tokens_out=whole(part(message, "usage", "completion_tokens"), "usage") if agent else None,
         seconds=number(message.get("generation_time_seconds"), "generation_time_seconds"),
         at=at,
+        agent=specialist,
     )
     given = message.get("tool_call")
     calls = as_list(message.get("tool_calls"), "tool_calls") or ([] if given is None else [given])
@@ -186,11 +188,19 @@ def _drafts(
         call = _call(item)
         call.by_user, call.answered = role == "user", call.result is not None
         asked_for.append(call)
-        step = first if index == 0 else Step(step_id="", role=role, at=at)
+        step = first if index == 0 else Step(step_id="", role=role, at=at, agent=specialist)
         yield _Draft(
             step=replace(step, tool=call.tool, arguments=call.arguments, result=call.result),
             call_id=call.call_id,
         )
+
+
+def _specialist(message: Mapping[str, object]) -> str | None:
+    """Return who wrote a message, of several agents; None where that is no name."""
+    try:
+        return identifier(message.get("agent"), "agent")
+    except FieldError:
+        return None
 
 
 def _answered_call(

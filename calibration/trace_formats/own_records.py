@@ -115,7 +115,7 @@ def parse_record(
         prompt=required_text(row.get("prompt"), "prompt"),
         inputs=read_inputs(row.get("inputs")),
         sub_goals=read_sub_goals(row.get("sub_goals")),
-        steps=_steps(row.get("steps")),
+        steps=_unnamed(_steps(row.get("steps")), row),
         response=readable(row.get("response")) or None,
         status=identifier(row.get("status"), "status"),
         model=model,
@@ -207,6 +207,14 @@ def _steps(value: object) -> tuple[Step, ...]:
     return tuple(steps)
 
 
+def _unnamed(steps: tuple[Step, ...], row: Mapping[str, object]) -> tuple[Step, ...]:
+    """Return steps without an agent that is the run's own, model or version: it is hidden."""
+    hidden = [row.get(name) for name in ("agent", "model", "agent_version")]
+    return tuple(
+        replace(step, agent=None) if step.agent in hidden else step for step in steps
+    )  # fmt: skip
+
+
 def _entry(item: object, name: str) -> Mapping[str, object]:
     if not isinstance(item, dict):
         raise wrong(name, "must be an object", item)
@@ -288,7 +296,9 @@ def parse_transcript(
         prompt=_prompt(row, spoken, task_id),
         inputs=read_inputs(row.get("inputs")),
         sub_goals=read_sub_goals(row.get("sub_goals")),
-        steps=_with_calls(spoken, as_list(row.get("tool_calls"), "tool_calls"), clock),
+        steps=_unnamed(
+            _with_calls(spoken, as_list(row.get("tool_calls"), "tool_calls"), clock), row
+        ),
         response=readable(result.get("response")) or spoken.response,
         status=_status(result.get("status"), "result.status"),
         model=model,

@@ -11,7 +11,7 @@ from calibration.analyses.reviewers.examinations import add_practice
 from calibration.analyses.success_rate.from_store import report_on_store
 from calibration.errors import InputError
 from calibration.gates.evaluate import GateResult
-from calibration.records import LabelDraft, Workflow
+from calibration.records import LabelDraft, Step, Workflow
 from tests.analyses.conftest import NewWorld
 from tests.analyses.test_signals import FIND, calls
 from tests.analyses.worlds import World, ids, make_trace
@@ -55,6 +55,33 @@ def test_human_labels_without_a_judge(new_world: NewWorld, tmp_path: Path) -> No
         "pass_hat_3[core]", "loops", "data_corruption", "regression", "cost",
     }  # fmt: skip
     assert gated(world, tmp_path, "allow_skipped = true").report.exit_code == 0
+
+
+def test_rules_of_order_are_gated_by_the_steps(new_world: NewWorld, tmp_path: Path) -> None:
+    def run(*tools: str) -> dict[str, Any]:
+        steps = (
+            Step(step_id=f"s{k}", role="assistant", tool=tool, arguments="{}")
+            for k, tool in enumerate(tools)
+        )
+        return {"steps": tuple(steps)}
+
+    runs = {"r000": run("find", "book"), "r001": run("book", "find"), "r002": run("find")}
+    world = labelled(new_world, traces=runs)
+    rules = 'before = [["find", "book"], ["ask", "write:*"]]\n'
+    order = of(gated(world, tmp_path, rules), "order")
+    assert (order.status, order.value, order.n, order.level) == ("fail", 0.5, 2, "must")
+    assert order.interval is not None
+    assert order.why == "failed: find before book"
+    broken, unused = order.parts
+    assert broken.why.startswith("1 of 2 runs")
+    assert broken.why.endswith("first: r001")
+    assert (unused.status, unused.why) == ("skipped", "applies to no run")
+    lenient = gated(world, tmp_path, rules + "[gates.order]\nthreshold = 0.5\nlevel = 'should'")
+    assert (of(lenient, "order").status, of(lenient, "order").level) == ("pass", "should")
+    nothing = of(gated(world, tmp_path, 'before = [["a", "b"]]'), "order")
+    assert (nothing.status, nothing.value, nothing.blocks) == ("skipped", None, True)
+    with pytest.raises(InputError, match="names one tool twice"):
+        gated(world, tmp_path, 'before = [["a", "a"]]')
 
 
 def test_the_corrected_rate_is_gated_with_the_judge(new_world: NewWorld, tmp_path: Path) -> None:

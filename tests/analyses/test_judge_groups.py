@@ -116,6 +116,16 @@ def test_pairs_are_marked_and_come_with_the_leniency(world: World) -> None:
         assert pair.net.p_holm == adjusted[pair.net.first, pair.net.second]
         assert pair.net.may_gate
     assert found.rates.n_groups == 3
+    assert found.ranks == dict.fromkeys(("big", "mid", "small"), (1, 3))
+    assert min(adjusted.values()) > 0.05
+    shown = [
+        replace(p, net=replace(p.net, difference=replace(p.net.difference, value=0.1),
+                               p_holm=0.01 if p.net.first == "big" else 1.0))
+        for p in found.pairs
+    ]  # fmt: skip
+    ranks = replace(found, pairs=tuple(shown)).ranks
+    assert ranks == {"big": (1, 1), "mid": (2, 3), "small": (2, 3)}
+    assert replace(found, by="week").ranks is None
     assert (found.rates.p_value or 0) > 0.01
     # A reference set makes every group synthetic.
     found = analyse_groups(world.store, by="model", design="reference")

@@ -15,16 +15,20 @@ from calibration.analyses.reliability.trial_plan import plan_trials
 from calibration.analyses.reliability.trials import TrialOptions, TrialsAnalysis, analyse_trials
 from calibration.analyses.success_rate.from_runs import (
     SEVERAL_VERSIONS,
-    passes,
     read_production,
 )
-from calibration.analyses.success_rate.report import ReportOptions
+from calibration.analyses.success_rate.from_runs import (
+    passes as passes_of_files,
+)
+from calibration.analyses.success_rate.report import Passes, ReportOptions
 from calibration.cli import main
 from calibration.errors import CalibrationError, InputError
+from calibration.gates.evaluate import check
 from calibration.reporting import to_json
-from calibration.reporting.document import brief_lines, markdown, text_lines
+from calibration.reporting.document import Table, brief_lines, markdown, text_lines
+from calibration.reporting.sections.success_rate import passes
 from calibration.reporting.sections.trials import trials as document
-from calibration.success_rate.pass_at_k import pass_of_tasks
+from calibration.success_rate.pass_at_k import count_trials, pass_of_tasks, pass_over_tasks
 from calibration.taxonomy import default_taxonomy
 from tests.success_rate.test_golden_trials import AIRLINE
 from tests.success_rate.test_pass_at_k import trials
@@ -87,6 +91,56 @@ def test_rows_that_do_not_count_are_set_aside_by_reason(tmp_path: Path) -> None:
     assert made.bayesian.method == "one task: Beta(1, 1) prior, exact"
     assert made.bayesian.pass_hat_k[2].estimate.value == pytest.approx(3 * 4 / (5 * 6))
     assert "From k" not in " ".join(made.notes)
+
+
+def test_failure_modes_are_the_tags_of_failed_trials(tmp_path: Path) -> None:
+    rows = frame([2] * 6)
+    rows["tags"] = [
+        ("wrong tool" if trial == 2 else "Policy; wrong tool" if task == 0 else "")
+        if trial > 1 else "passed, ignored"
+        for task in range(6) for trial in range(4)
+    ]  # fmt: skip
+    modes = found(rows).failure_modes
+    assert modes is not None
+    assert (modes.n_failed, modes.n_untagged) == (12, 5)
+    assert [(of.tag, of.n, of.n_tasks, of.share.value) for of in modes.modes] == [
+        ("wrong tool", 7, 6, 7 / 12), ("Policy", 1, 1, 1 / 12),
+    ]  # fmt: skip
+    assert all(of.share.interval for of in modes.modes)
+    made = found(rows.rename(columns={"tags": "why"}), tags="why")
+    assert made.failure_modes == modes
+    lines = "\n".join(text_lines(document(made)))
+    assert "Of 12 failed trials, 5 without a tag" in lines
+    assert found(frame([2] * 6)).failure_modes is None
+    with pytest.raises(InputError, match="column 'why' is missing"):
+        found(rows, tags="why")
+    lists = [row | {"tags": ["wrong tool"]} for row in rows.to_dict("records")]
+    file = tmp_path / "t.jsonl"
+    file.write_text("\n".join(map(json.dumps, lists)), "utf-8")
+    read = analyse_trials(file, TrialOptions()).failure_modes
+    assert read is not None
+    assert (read.modes[0].n, read.n_untagged) == (12, 0)
+
+
+def test_an_interval_that_few_tasks_make_says_so_wherever_it_is_shown() -> None:
+    of = count_trials(np.repeat(np.arange(50), 3), np.tile([True] * 3, 50))
+    of = replace(of, c=np.where(np.arange(50) < 3, 0, of.c))
+    at = pass_over_tasks(of, 3, rng=np.random.default_rng(1)).pass_at_k
+    assert at.status.startswith("provisional: 1 in all but 3 of 50 tasks")
+    assert at.interval is not None
+    two, some = (replace(of, c=np.where(np.arange(50) < n, 0, 3)) for n in (0, 5))
+    assert pass_over_tasks(two, 3, rng=np.random.default_rng(1)).pass_at_k.status[:9] == "one-sided"
+    assert pass_over_tasks(some, 3, rng=np.random.default_rng(1)).pass_at_k.status == "ok"
+    # Gates: also where they pass.
+    status, why = check(at, 0.9, at_least=True, interval_aware=False)
+    assert status == "pass"
+    assert "1 in all but 3 of 50 tasks" in why
+    # Reports.
+    blocks = passes([Passes(agent="m", source="labels", n_tasks=50, most_trials=3, points=(
+        pass_over_tasks(of, 3, rng=np.random.default_rng(1)),
+    ))])  # fmt: skip
+    (table,) = (block for block in blocks if isinstance(block, Table))
+    assert "provisional: 1 in all but 3 of 50 tasks" in table.notes[0]
 
 
 def test_json_and_parquet_are_read_like_csv(tmp_path: Path) -> None:
@@ -312,7 +366,7 @@ def test_a_report_on_a_file_has_the_passes_of_each_model(tmp_path: Path) -> None
     rows.to_csv(file, index=False)
     options = ReportOptions()
     read = read_production([str(file)], taxonomy=default_taxonomy(), options=options)
-    (made,), note = passes(read, options)
+    (made,), note = passes_of_files(read, options)
     assert (made.agent, made.n_tasks, made.most_trials, note) == ("m", 12, 4, "")
     assert [point.k for point in made.points] == [1, 2, 3, 4]
     same = found(rows, model="m", ks=(1, 2, 3, 4))
@@ -320,7 +374,7 @@ def test_a_report_on_a_file_has_the_passes_of_each_model(tmp_path: Path) -> None
         assert point.pass_hat_k.value == same.pass_hat_k[point.k].estimate.value
         assert point.pass_at_k.value == same.pass_at_k[point.k].estimate.value
     several = replace(read, columns=(*read.columns, "agent_version"))
-    assert passes(several, options) == ((), SEVERAL_VERSIONS)
+    assert passes_of_files(several, options) == ((), SEVERAL_VERSIONS)
 
 
 def test_the_command_names_what_is_wrong_and_exits_with_its_code(tmp_path: Path) -> None:

@@ -80,6 +80,9 @@ def test_a_file_is_measured_and_not_stored(repeated: Path, open_app: OpenApp) ->
     assert "Choose a file of runs first." in texts(app)
     hand_in(app, "runs", b"task_id,run\na,1\n")
     assert "Nothing was measured: runs.csv: column 'success' is missing" in texts(app)
+    app.file_uploader(key="reliability_tasks_upload").set_value(
+        ("tasks.csv", b"task_id,tier\ntask 1,edge\ntask 2,core\n", "text/csv")
+    )
     hand_in(app, "runs", content)
     said = texts(app)
     assert "Measured on a file; nothing of it is stored." in said
@@ -88,6 +91,8 @@ def test_a_file_is_measured_and_not_stored(repeated: Path, open_app: OpenApp) ->
     assert "asr reliability runs.csv" in texts(app)
     assert "task 1" in table(app, "task")
     assert session.open_store(repeated).exposure_frame().empty
+    opened(app, "reliability_passes", "reliability_tier")
+    assert table(app, "tier") == ["core"] * 2 + ["edge"] * 2  # k of 1 and 2
     press(app, "reliability_back")
     assert "83 undisputed" in texts(app)
 

@@ -98,7 +98,7 @@ def test_other_weights_are_restated_and_other_questions_refused(run: Run, baseli
     words = (csv_of(found), "--baseline", baseline, "--taxonomy", ours, "--json")
     gates = by_name(run(*words, code=1))
     assert gates["non_inferior"]["value"] == pytest.approx(-0.6 * 6 / 40)
-    assert "both restated under the default ones" in gates["non_inferior"]["why"]
+    assert "both restated under 1 / 0.4" in gates["non_inferior"]["why"]
     assert gates["regression"]["value"] == pytest.approx(-6 / 40)
     dear = text.replace("ceiling_usd = 0.10", "ceiling_usd = 0.20")
     ours.write_text(dear, encoding="utf-8")

@@ -195,6 +195,39 @@ def test_a_file_that_is_wrong_is_refused(text: str, why: str, tmp_path: Path) ->
     assert why in str(error.value)
 
 
+def test_a_task_file_has_states_and_rules_of_order(asr: Any, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "methods" / "tools.md").read_text("utf-8")
+    Path("tasks.jsonl").write_text(page.partition("```jsonl\n")[2].partition("```")[0], "utf-8")
+    runs = [
+        {"trace_id": f"r{k}", "workflow": "w", "prompt": "p", "task_id": task, **more,
+         "steps": [{"role": "assistant", "tool": name, "arguments": "{}"} for name in calls]}
+        for k, (task, calls, more) in enumerate([
+            ("task-1", ["lookup", "cancel"], {"state": {"order": "cancelled"}}),
+            ("task-1", ["cancel", "lookup"], {"state": {"order": "open"}}),
+            ("task-1", ["lookup"], {"expected_state": {"order": "open"}}),
+            ("other", ["cancel"], {"state": {"order": "cancelled"}}),
+        ])
+    ]  # fmt: skip
+    Path("runs.jsonl").write_text("\n".join(map(json.dumps, runs)), encoding="utf-8")
+    Path("state.toml").write_text(
+        '[graders.state]\nkind = "state"\npath = "state.order"\n'
+        'same_as = "expected_state.order"\n', encoding="utf-8",
+    )  # fmt: skip
+    made = data(
+        asr("grade", "runs.jsonl", "--tasks", "tasks.jsonl", "--graders", "state.toml", "--json")
+    )
+    order, state = (made["graders"][n] for n in ("lookup before cancel (task file)", "state"))
+    assert [order[n] for n in ("n_passed", "n_failed", "n_not_applicable")] == [1, 1, 2]
+    assert order["first_failed"][0]["reason"] == "cancel without lookup before it: step s1"
+    assert [state[n] for n in ("n_passed", "n_failed", "n_not_graded")] == [1, 1, 2]
+    assert asr("grade", "runs.jsonl", "--tasks", "tasks.jsonl").stdout.startswith("4 runs: some")
+    assert "there is no grader" in asr("grade", "runs.jsonl", code=2).stderr
+    Path("bad.jsonl").write_text('{"task_id": "a", "before": [["x", "x"]]}', encoding="utf-8")
+    assert "task 'a', before: names one tool twice" in asr(
+        "grade", "runs.jsonl", "--tasks", "bad.jsonl", code=2
+    ).stderr.replace("\n", " ")
+
+
 def test_no_pattern_makes_a_grader_slow() -> None:
     trace = made(1, response="a" * (MOST_TEXT - 1) + "!")
     began = time.perf_counter()

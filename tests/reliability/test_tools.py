@@ -23,6 +23,7 @@ from calibration.reliability.tools import (
     BANDS,
     EQUAL_WEIGHTS,
     CallRecord,
+    OrderRule,
     band_of,
     canonical,
     checked_tool_weights,
@@ -30,6 +31,8 @@ from calibration.reliability.tools import (
     interaction_pass,
     tool_score,
 )
+from calibration.reporting.document import brief_lines
+from calibration.reporting.sections.tools import document
 from calibration.store import Store
 from calibration.trace_formats.fields import FieldError
 from tests.cli_runs import asr, data
@@ -202,6 +205,69 @@ def test_forbidden_and_required_tools_have_exact_names() -> None:
     assert [(of.n_violating, of.examples) for of in found.forbidden] == [(1, ("d",))]
     assert [of.examples for of in found.required] == [("c",), ("c", "d")]
     assert found.forbidden[0].violations.value == 0.5
+
+
+def test_every_later_call_needs_an_earlier_first_one() -> None:
+    def calls(*names: str) -> list[dict[str, Any]]:
+        return [{"name": name} for name in names]
+
+    late = [{"name": "cancel", "step": 1}, {"name": "lookup", "step": 0}]
+    rows = [
+        row("kept", 1, calls=calls("lookup")), row("kept", 2, calls=calls("cancel", "cancel")),
+        row("broken", 1, calls=calls("cancel", "lookup", "cancel")),
+        row("kept by step", 1, calls=late), row("other", 1, calls=calls("cancel_all")),
+        row("lost", 1, calls=calls("cancel")), row("lost", 2, "bad"),
+        row("patterns", 1, calls=calls("write:b", "write:open", "write:c")),
+    ]  # fmt: skip
+    rules = (
+        OrderRule(first="lookup", later="cancel"),
+        OrderRule(first="write:open", later="write:*"),
+    )
+    found = analysed(rows, before=rules)
+    lookup, opened = found.before
+    assert (lookup.n_kept, lookup.n_broken) == (2, 1)
+    assert (lookup.n_not_applicable, lookup.n_left_out) == (2, 1)
+    assert lookup.kept.value == pytest.approx(2 / 3)
+    assert lookup.kept.interval is not None
+    assert [(b.conversation_id, b.calls) for b in lookup.broken] == [
+        ("broken", ("1: cancel, call 1",)),
+    ]  # fmt: skip
+    # A call that the first tool names is none of the later ones.
+    assert [b.calls for b in opened.broken] == [("1: write:b, call 1",)]
+    lines = "\n".join(brief_lines(document(found)))
+    assert "cancel without lookup before it, in 1 conversation" in lines
+    assert not analysed(rows[4:5], before=rules).before[0].kept.ok
+
+
+@pytest.mark.parametrize("rule", ["lookup", "lookup,", "a,a", "*,b", "a*b,c", "a," + "b" * 201])
+def test_a_rule_of_order_that_is_none_is_refused(asr: Any, rule: str) -> None:
+    Path("i.csv").write_text("conversation_id,interaction,answer_correct\na,1,1\n", "utf-8")
+    assert "is not FIRST,LATER" in asr("tools", "i.csv", "--before", rule, code=2).stderr
+
+
+def test_the_routes_of_the_documents(asr: Any) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "methods" / "tools.md").read_text("utf-8")
+    example = page.partition("## Several agents")[2].partition("```csv\n")[2].partition("```")[0]
+    Path("routes.csv").write_text(example, encoding="utf-8")
+    made = data(asr("tools", "routes.csv", "--json"))["routes"]
+    assert made["accuracy"]["value"] == pytest.approx(5 / 7)
+    assert made["accuracy"]["interval"] is not None
+    assert {of["name"]: (of["n"], of["share"]["value"]) for of in made["by_route"]} == {
+        "billing": (4, 0.75), "flights": (3, pytest.approx(2 / 3)),
+    }  # fmt: skip
+    cells = [(of["expected_route"], of["routed_to"], of["n"]) for of in made["confusion"]]
+    assert cells == [
+        ("billing", "billing", 3), ("billing", "flights", 1), ("flights", "flights", 2),
+        ("flights", None, 1),
+    ]  # fmt: skip
+    assert (made["right_then_correct"]["value"], made["wrong_then_correct"]["value"]) == (0.8, 0.0)
+    assert [of["name"] for of in made["by_agent"]] == ["billing", "flights", "front desk"]
+    assert "Routed as expected: 71.4 %" in asr("tools", "routes.csv").stdout
+    # Without an agent of its own an interaction is that of the one that it was handed to.
+    lines = [line.rpartition(",")[0] for line in example.splitlines()]
+    Path("short.csv").write_text("\n".join(lines), encoding="utf-8")
+    by_agent = data(asr("tools", "short.csv", "--json"))["routes"]["by_agent"]
+    assert [(of["name"], of["n"]) for of in by_agent] == [("billing", 3), ("flights", 3)]
 
 
 def test_precision_and_recall_by_tool() -> None:

@@ -19,7 +19,9 @@ SCHEMA_OF = {
     "compare": "comparison",
     "gate": "gates",
     "grade": "grades",
+    "layers": "layers",
     "tools": "tools",
+    "tasks": "tasks",
     "audit": "audit",
     "sample": "batch",
     "escalate": "batch",
@@ -61,8 +63,12 @@ def printed() -> Iterator[tuple[str, str, Any]]:
             found, _ = json.JSONDecoder().raw_decode(shown)
             if command == "agreement":
                 yield file.stem, "agreement" if "batch_id" in found else "agreement_file", found
+            elif command == "tools" and "n_runs" in found:
+                yield file.stem, "routes", found
             elif command == "plan":
                 yield file.stem, PLANS[run.split()[1]], found
+            elif found.get("format") == "asr-ranking/1":
+                yield file.stem, "ranking", found
             elif command in SCHEMA_OF:
                 yield file.stem, SCHEMA_OF[command], found
 

@@ -24,6 +24,7 @@ FROZEN = {
     "0004_batch_event.sql": "760eaffd2a643384e19524b6d6691ed97fd707d3a454feea3d80d53dc9fa5436",
     "0005_judge_versions.sql": "9ab6df4f37e5393dee8f5d33da6174eceb3c794704fea1fa60f4c36c82545170",
     "0006_reliability.sql": "81a922a7bd658d2a1c15fbb2294c4606a3a59e57846032e50185270e9b1ccd1e",
+    "0007_any_rubric.sql": "30f6ff2decdd7b6ac9696ea17a05429b115ccdd610eb8d153afe2df6a33e9b22",
 }
 
 
@@ -78,7 +79,7 @@ def test_an_older_schema_is_refused_with_the_command_that_upgrades_it(tmp_path: 
     path = unpack("schema-1", tmp_path)
     files_before = state_of(tmp_path)
     for opened in (Store.open, Store.open_to_read):
-        with pytest.raises(StoreError, match=r"has schema 1, this version needs 6: `asr upgrade"):
+        with pytest.raises(StoreError, match=r"has schema 1, this version needs 7: `asr upgrade"):
             opened(path)
     assert state_of(tmp_path) == files_before
 

@@ -49,6 +49,21 @@ def test_a_step_names_its_specialist(write: Write) -> None:
     trace = read_one(write, ROW | {"steps": steps})
     assert [step.agent for step in trace.steps] == ["planner", None]
     assert trace.for_review().steps == trace.steps
+    said = [{"role": "assistant", "content": c, "agent": a} for c, a in (("a", "coder"), ("b", 7))]
+    chat = {"task_id": "t", "trial_id": 1, "messages": said}
+    assert [step.agent for step in read_one(write, chat).steps] == ["coder", "7"]
+    odd = chat | {"messages": [{"role": "assistant", "content": "a", "agent": {"x": 1}}]}
+    assert read_one(write, odd).steps[0].agent is None
+
+
+def test_a_step_does_not_name_the_agent_that_is_hidden(write: Write) -> None:
+    steps = [{"role": "assistant", "content": "a", "agent": n} for n in ("big-model", "planner")]
+    hidden = read_one(write, ROW | {"steps": steps, "model": "big-model"})
+    assert [step.agent for step in hidden.steps] == [None, "planner"]
+    plain = read_one(
+        write, ROW | {"steps": [{k: s[k] for k in ("role", "content")} for s in steps]}
+    )
+    assert replace(hidden, model=None).content_hash() == plain.content_hash()
 
 
 def test_missing_is_not_zero_and_not_none(write: Write) -> None:

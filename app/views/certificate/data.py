@@ -1,6 +1,5 @@
 """What the Certificate page works on, read again only when it changes."""
 
-from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from calibration.analyses.reviewers.exam_report import OperatingPoint, operating_curve, right_needed
-from calibration.analyses.reviewers.examinations import Examiner, examiner
+from calibration.analyses.reviewers.examinations import Examiner, exam_form, examiner
 from calibration.store import Store
 from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import ReferenceSet
@@ -32,12 +31,12 @@ def _examiner(path: str, tree: str, changed: float, _taxonomy: Taxonomy) -> Exam
 
 def form_size(dataset: ReferenceSet) -> int:
     """Return the traces of a form."""
-    return _form(dataset).total()
+    return exam_form(dataset).total()
 
 
 def pass_rule(store: Store, dataset: ReferenceSet) -> str:
     """Return what an examination asks for, with a number where the form has these classes."""
-    counts = _form(dataset)
+    counts = exam_form(dataset)
     try:
         right = right_needed(store.taxonomy(), counts)
     except ValueError:  # a team's own classes, which the form has not or hardly
@@ -52,13 +51,9 @@ def pace(store: Store, reviewer_id: str) -> float | None:
     return float(np.median(known)) if len(known) >= FEWEST_TIMED else None
 
 
-def _form(dataset: ReferenceSet) -> Counter[str]:
-    return Counter(dataset.labels[i].outcome for i in dataset.forms["exam_a"])
-
-
 def curve(store: Store, found: Examiner) -> tuple[OperatingPoint, ...]:
     """Return the chance to pass by true accuracy, on a form like the first shipped one."""
-    counts = _form(found.dataset)
+    counts = exam_form(found.dataset)
     return _curve(store.taxonomy().fingerprint, tuple(sorted(counts.items())), store.taxonomy())
 
 

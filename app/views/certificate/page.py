@@ -7,6 +7,7 @@ import streamlit as st
 from app import session
 from app.views.certificate import data, rest, result
 from calibration.analyses.reviewers.examinations import (
+    NO_SET,
     Examiner,
     Standing,
     no_form,
@@ -47,6 +48,9 @@ def _page() -> None:
         st.page_link("views/label.py", label="Go to the Label page")
         return
     by = data.by(store)
+    if not any(by.dataset.forms.values()):
+        st.text(NO_SET)
+        return
     if st.session_state.pop(STARTED, False):
         _go(lambda: start_exam(store, by, reviewer.reviewer_id, now=data.now()))
     try:

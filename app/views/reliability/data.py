@@ -157,7 +157,8 @@ def _of_files(digest: str, _runs: list[Any], _tasks: list[Any]) -> Found:
             words = f"reliability {shlex.quote(path.name)}"
             if more:
                 words += f" --tasks {shlex.quote(more[0].name)}"
-            return _found(read, measure_reliability(read, groups), words, kept=False)
+            report = measure_reliability(read, groups)
+            return _found(read, report, words, kept=False, groups=groups)
         except CalibrationError as error:
             raise InputError(as_uploaded(str(error), folder)) from error
 
@@ -181,10 +182,17 @@ def _unplaced(runs: RepeatedRuns, folder: Path) -> RepeatedRuns:
     )
 
 
-def _found(runs: RepeatedRuns, report: ReliabilityReport, words: str, *, kept: bool) -> Found:
+def _found(
+    runs: RepeatedRuns,
+    report: ReliabilityReport,
+    words: str,
+    *,
+    kept: bool,
+    groups: Mapping[str, Mapping[str, str]] | None = None,
+) -> Found:
     k = report.runs_per_task
     trials = None
     if k is not None:
         options = TrialOptions(ks=tuple(range(1, min(k.max, MOST_K) + 1)))
-        trials = analyse_trials(trial_frame(runs), options)
+        trials = analyse_trials(trial_frame(runs), options, groups=groups)
     return Found(report=report, trials=trials, runs=runs if kept else None, words=words)

@@ -25,11 +25,14 @@ from calibration.reporting.sections.reliability import (
     TASKS_SHOWN,
 )
 from calibration.store import Store
+from calibration.tables.trials import GROUPS
 from calibration.text import counted
 
 # Points of the risk-coverage curve: more than these no screen shows.
 MOST_POINTS = 100
 PASSES, WHOLE = "pass@k and pass^k", ("Dimensions",)
+# Parts of the report on trials below the curve, and what their widgets are called.
+PARTS = {passes.BAYESIAN: "bayesian"} | {passes.by_group(name): name for name in GROUPS}
 
 
 def sections(store: Store, found: Found) -> None:
@@ -96,9 +99,10 @@ def _passes(found: TrialsAnalysis) -> None:
     first, *others = passes.trials(found).sections
     document.blocks(first.blocks, key=RELIABILITY.key("passes_table"))
     for part in others:
-        if part.title == passes.BAYESIAN:
-            inside = partial(document.blocks, part.blocks, key=RELIABILITY.key("bayesian_table"))
-            folded(RELIABILITY.key("bayesian"), part.title, part.answer, inside, small=True)
+        name = PARTS.get(part.title)
+        if name is not None:
+            inside = partial(document.blocks, part.blocks, key=RELIABILITY.key(f"{name}_table"))
+            folded(RELIABILITY.key(name), part.title, part.answer, inside, small=True)
 
 
 def _curve(name: str, of: Mapping[int, PassFigure]) -> Curve:

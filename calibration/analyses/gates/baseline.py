@@ -207,7 +207,7 @@ def _asr(
         default = default_credits(now.runs.taxonomy)
         sides = restated_runs(before.runs, default), restated_runs(now.runs, default)
         words = credit_in_words(default)
-        notes.insert(0, f"weights differ: both restated under the default ones ({words})")
+        notes.insert(0, f"weights differ: both restated under {words}")
     found = difference_between(
         _runs_of(sides[0], shared),
         _runs_of(sides[1], shared),

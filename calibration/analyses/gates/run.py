@@ -61,12 +61,20 @@ from calibration.gates.evaluate import (
     GateReport,
     JudgeMeasured,
     Measurements,
+    OrderMeasured,
     TrendMeasured,
     WorkflowCost,
     evaluate,
 )
-from calibration.gates.gate_file import GateFile, Setting, read_gate_file
+from calibration.gates.gate_file import (
+    Acceptance,
+    GateFile,
+    Setting,
+    read_gate_file,
+    with_accepted,
+)
 from calibration.judge_calibration.samples import Design, JudgeQuality, confusion, judge_quality
+from calibration.reliability.tools import OrderRule
 from calibration.runs.results import CORE, P95, PERTURBED, GateQuery, GateTables, Latencies
 from calibration.runs.sources import Place, place_of
 from calibration.statistics.estimate import Estimate, FloatArray, not_estimable
@@ -437,6 +445,7 @@ def gate_files(
     design: Design = "production",
     taxonomy: Taxonomy | None = None,
     model: str | None = None,
+    accepted: Sequence[Acceptance] = (),
 ) -> GateAnalysis:
     """Read production files as `asr report` does, and decide the gates of a file.
 
@@ -456,13 +465,15 @@ def gate_files(
     taxonomy : Taxonomy, optional
     model : str, optional
         Gate the runs of this model only.
+    accepted : sequence of Acceptance, optional
+        Decisions on should gates that may fail, over those of the gate file.
 
     Raises
     ------
     InputError
         If a file or option is invalid, too many rows are set aside, or no run is left.
     """
-    settings = read_gate_file(gates)
+    settings = with_accepted(read_gate_file(gates), accepted)
     options = options or ReportOptions()
     options = replace(
         options,
@@ -681,6 +692,7 @@ class _Gating:
                 "labels": frames_digest({"labels": pd.DataFrame(rows).astype(str)}),
                 "design": design,
                 "version": package_version(),
+                **_decisions(self.settings),
             }
         )
 
@@ -694,6 +706,7 @@ def gate_store(
     design: Design = "production",
     seed: int = 0,
     n_resamples: int = 1000,
+    accepted: Sequence[Acceptance] = (),
 ) -> GateAnalysis:
     """Gate the traces that a batch was drawn from, with the rate of the batch's report.
 
@@ -701,12 +714,13 @@ def gate_store(
     Raises InputError if the gate file is invalid, or has ceilings, which a store has itself;
     CalibrationError if the batch cannot be reported on.
     """
-    settings = read_gate_file(gates)
+    settings = with_accepted(read_gate_file(gates), accepted)
     if settings.ceilings:
         raise InputError(
             f"{gates}: [ceilings] are for files; the store has those of its workflows "
             "(asr report names them)"
         )
+    rules = _rules(gates, settings)
     options = ReportOptions(
         batch_id=batch_id,
         judge_id=judge_id,
@@ -725,8 +739,11 @@ def gate_store(
     # Only reviewers who gave tags looked for corruption.
     events = {name: found for name, found in tables.events.items() if name == "loops"}
     tables = replace(tables, events=events | _corrupted(loaded))
+    measured = replace(
+        _of_store(rates, runs, tables, settings), orders=_orders(store, loaded, rules)
+    )
     return GateAnalysis(
-        report=evaluate(_of_store(rates, runs, tables, settings), settings),
+        report=evaluate(measured, settings),
         settings=settings,
         asr=rates.headline,
         rates=rates.human,
@@ -756,9 +773,16 @@ def gate_store(
                 "gates": [repr(gate) for gate in settings.gates],
                 "partial_plus_passes": settings.partial_plus_passes,
                 "events": {name: asdict(found) for name, found in tables.events.items()},
+                **({"orders": [asdict(of) for of in measured.orders]} if rules else {}),
+                **_decisions(settings),
             }
         ),
     )
+
+
+def _decisions(settings: GateFile) -> dict[str, list[str]]:
+    """Return the accepted gates for a fingerprint, which is as before without any."""
+    return {"accepted": [repr(one) for one in settings.accepted]} if settings.accepted else {}
 
 
 def _of_store(
@@ -832,6 +856,40 @@ def _corrupted(loaded: CalibrationData) -> dict[str, Events]:
             n_tasks=int(loaded.labelled["task_key"].nunique()),
         )
     }
+
+
+def _rules(gates: Path, settings: GateFile) -> tuple[OrderRule, ...]:
+    try:
+        return tuple(OrderRule(first=first, later=later) for first, later in settings.before)
+    except ValueError as error:
+        raise InputError(f"{gates}: 'before': {error}") from error
+
+
+def _orders(
+    store: Store, loaded: CalibrationData, rules: Sequence[OrderRule]
+) -> tuple[OrderMeasured, ...]:
+    """Return how many of the gated runs break each rule of order; runs without steps tell none."""
+    if not rules:
+        return ()
+    frame = store.repeated_frame()
+    frame = frame[frame["trace_id"].isin(loaded.traces["trace_id"])]
+    runs = [
+        (str(trace_id), str(task), actions)
+        for trace_id, task, actions in zip(
+            frame["trace_id"], frame["task_key"], frame["actions"], strict=True
+        )
+        if isinstance(actions, list)
+    ]
+    found = []
+    for rule in rules:
+        told = [(name, task, rule.broken_at(actions)) for name, task, actions in runs]
+        applies = [(name, task, places) for name, task, places in told if places is not None]
+        broken = [name for name, _, places in applies if places]
+        events = Events(
+            count=len(broken), n=len(applies), n_tasks=len({task for _, task, _ in applies})
+        )
+        found.append(OrderMeasured(rule=rule.name, events=events, first=tuple(broken[:EXAMPLES])))
+    return tuple(found)
 
 
 def _share_over(found: StoreRates) -> Estimate:

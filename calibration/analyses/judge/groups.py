@@ -1,6 +1,6 @@
 """The corrected rate by agent, workflow, model or week; few labels borrow from other groups."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 
@@ -33,6 +33,7 @@ from calibration.judge_calibration.samples import (
     confusion,
     production_sums,
 )
+from calibration.statistics.contingency import rank_limits
 from calibration.statistics.estimate import OK, Estimate
 from calibration.statistics.intervals import independent_difference
 from calibration.statistics.means import MeanAgainstZero
@@ -85,6 +86,24 @@ class GroupRates:
     pairs: tuple[GroupPair, ...]
     seed: int
     fingerprint: str
+
+    @property
+    def ranks(self) -> Mapping[str, tuple[int, int]] | None:
+        """The ranks that the true rates of the compared groups may have; None for weeks.
+
+        Smallest and largest, 1 being the highest rate net of cost. All hold at once with the
+        confidence level: they rest on the adjusted p-values of all pairs.
+        """
+        if self.by == "week" or not self.pairs:
+            return None
+        compared = [pair.net for pair in self.pairs]
+        shown = [
+            (of.first, of.second) if (of.difference.value or 0.0) > 0 else (of.second, of.first)
+            for of in compared
+            if of.p_holm is not None and of.p_holm <= 1 - of.difference.confidence_level
+        ]
+        names = dict.fromkeys(name for of in compared for name in (of.first, of.second))
+        return rank_limits(list(names), shown)
 
 
 def check_by(by: str) -> None:

@@ -151,6 +151,14 @@ def labelled_agents(store: Store) -> tuple[LabelledAgent, ...]:
     )
 
 
+def outcomes_by_people(store: Store) -> dict[str, tuple[str | None, str]]:
+    """Return the class of each labelled run by people, and from what: consensus or labels.
+
+    As in `reliability_frame`; the class is None where labels differ and nobody has decided.
+    """
+    return _outcomes(store, _labels(store))
+
+
 def _of_one(runs: pd.DataFrame, name: str, wanted: str) -> pd.DataFrame:
     """Return the runs of one model or version; an empty one is that which is not recorded."""
     values = runs[name].fillna("")

@@ -1,8 +1,8 @@
 """Graders written as code on trace files or a store: shares, and agreement with labels."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +12,12 @@ from calibration.analyses.evidence.from_store import agreed_traces
 from calibration.analyses.success_rate.report import LeftOutRows
 from calibration.errors import InputError
 from calibration.records import Trace
-from calibration.reliability.graders import Grade, Grader, grade_trace
+from calibration.reliability.graders import Grade, Grader, grade_trace, rules_of_tasks
 from calibration.statistics.estimate import Estimate
 from calibration.statistics.intervals import wilson_share
 from calibration.statistics.means import clustered_share
 from calibration.store import Store
+from calibration.tables.trials import REFERENCE, STATE, TaskTable
 from calibration.taxonomy import Taxonomy
 from calibration.trace_formats import Parsed, read_traces
 
@@ -80,9 +81,17 @@ class GradingAnalysis:
 
 
 def grade_files(
-    paths: Sequence[Path], graders: Sequence[Grader], *, confidence_level: float = 0.95
+    paths: Sequence[Path],
+    graders: Sequence[Grader],
+    *,
+    tasks: TaskTable | None = None,
+    confidence_level: float = 0.95,
 ) -> GradingAnalysis:
-    """Grade the runs of trace files of any known format; InputError where one cannot be read."""
+    """Grade the runs of trace files of any known format; InputError where one cannot be read.
+
+    What `tasks` says of a task, its expected state and its reference text, is read as metadata of
+    its runs that have none of their own; its rules of order are graders too.
+    """
     aside: Counter[str] = Counter()
     first: dict[str, str] = {}
 
@@ -96,7 +105,8 @@ def grade_files(
                     aside[reason] += 1
                     first.setdefault(reason, f"{path.name} line {item.line}: {item.reason:.200}")
 
-    made = _graded(traces(), graders)
+    graders = with_rules(graders, tasks)
+    made = _graded(_told(traces(), tasks), graders)
     return GradingAnalysis(
         sources=tuple(map(str, paths)),
         n_traces=made.n_traces,
@@ -110,14 +120,19 @@ def grade_files(
 
 
 def grade_store(
-    store: Store, graders: Sequence[Grader], *, confidence_level: float = 0.95
+    store: Store,
+    graders: Sequence[Grader],
+    *,
+    tasks: TaskTable | None = None,
+    confidence_level: float = 0.95,
 ) -> GradingAnalysis:
     """Grade the production runs of a store, and compare with its consensus; nothing is written.
 
     The consensus of a run is its adjudicated class, or the class that two reviewers or more gave
-    without having seen other labels, and nobody another one.
+    without having seen other labels, and nobody another one. `tasks` as in `grade_files`.
     """
-    made = _graded(_stored(store), graders)
+    graders = with_rules(graders, tasks)
+    made = _graded(_told(stored_runs(store), tasks), graders)
     success = _successes(store, store.taxonomy())
     return GradingAnalysis(
         sources=(str(store.path),),
@@ -231,9 +246,32 @@ def _against(
     )
 
 
-def _stored(store: Store) -> Iterator[Trace]:
-    """Yield the production runs of a store, a few transcripts at a time."""
+def with_rules(graders: Sequence[Grader], tasks: TaskTable | None) -> tuple[Grader, ...]:
+    """Return graders and the rules of order of a task file; InputError if there is none at all."""
+    found = (*graders, *(() if tasks is None else rules_of_tasks(tasks.before)))
+    if not found:
+        raise InputError("there is no grader: give --graders, or --tasks with a column 'before'")
+    return found
+
+
+def _told(traces: Iterable[Trace], tasks: TaskTable | None) -> Iterator[Trace]:
+    """Yield runs with what a task file says of their tasks as metadata."""
+    for trace in traces:
+        if tasks is None:
+            yield trace
+            continue
+        told = {
+            STATE: tasks.known_of(tasks.expected_state, trace.task_key, trace.task_id),
+            REFERENCE: tasks.known_of(tasks.reference, trace.task_key, trace.task_id),
+        }
+        given = {name: value for name, value in told.items() if value is not None}
+        yield replace(trace, metadata=given | trace.metadata)
+
+
+def stored_runs(store: Store, wanted: Container[str] | None = None) -> Iterator[Trace]:
+    """Yield the production runs of a store, or the wanted ones, a few transcripts at a time."""
     ids = sorted(store.production_traces()["trace_id"])
+    ids = ids if wanted is None else [trace_id for trace_id in ids if trace_id in wanted]
     for start in range(0, len(ids), AT_ONCE):
         yield from store.whole_traces(ids[start : start + AT_ONCE])
 

@@ -1,4 +1,7 @@
-"""Conversation correctness, tool correctness, tools and loops of a file of interactions."""
+"""Conversation correctness, tool correctness, tools and loops of a file of interactions.
+
+Of several agents also where requests went and how the agents did, on a store too.
+"""
 
 import re
 from collections import Counter, defaultdict
@@ -9,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from calibration.analyses.reliability.from_store import outcomes_by_people
+from calibration.analyses.reliability.grading import stored_runs
 from calibration.analyses.success_rate.report import LeftOutRows
-from calibration.errors import InputError
-from calibration.records import RepeatedCalls, repeated_calls
+from calibration.errors import CalibrationError, InputError
+from calibration.records import RepeatedCalls, Trace, repeated_calls
 from calibration.reliability.tools import (
     ANSWER_THRESHOLD,
     BANDS,
@@ -22,6 +27,7 @@ from calibration.reliability.tools import (
     CallRecord,
     Interaction,
     InteractionPass,
+    OrderRule,
     ToolScore,
     band_of,
     canonical,
@@ -29,10 +35,12 @@ from calibration.reliability.tools import (
     interaction_pass,
     interaction_score,
     is_correct,
+    placed,
 )
 from calibration.statistics.estimate import Estimate, FloatArray, IntArray
 from calibration.statistics.intervals import wilson_share
 from calibration.statistics.means import clustered_share
+from calibration.store import Store
 from calibration.tables.labels import Source
 from calibration.tables.rows import (
     Row,
@@ -45,6 +53,7 @@ from calibration.tables.rows import (
 from calibration.trace_formats.fields import (
     FieldError,
     first_of,
+    identifier,
     number,
     required_id,
     wrong,
@@ -53,9 +62,11 @@ from calibration.trace_formats.json_scanner import decode_text
 
 COLUMNS = ("conversation_id", "interaction")
 CALLS, EXPECTED = "calls", "expected_calls"
+ROUTES = ("expected_route", "routed_to", "agent")
 MOST_INTERACTIONS, MOST_CALLS_IN_ALL = 500_000, 2_000_000
 MOST_CALLS, MOST_ARGUMENTS, MOST_CHARACTERS = 1_000, 200, 1_000_000
 MOST_WORST, MOST_TOOLS, EXAMPLES = 20, 1_000, 5
+MOST_BROKEN, MOST_CELLS, MOST_AGENTS = 1_000, 1_000, 100
 # What differs between two rows that are wrong in the same way.
 _OF_ONE_ROW = re.compile(r", got .*|: [^:]* at column \d+|\[\d+\]| \(lines? .*", re.S)
 NO_WHOLE = "no conversation has all of its rows: correct the rows that were skipped"
@@ -72,6 +83,7 @@ class ToolOptions:
     require_tools: bool = False
     forbidden: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
+    before: tuple[OrderRule, ...] = ()
     k: int = 3
     seed: int = 0
     confidence_level: float = 0.95
@@ -173,6 +185,85 @@ class ToolRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenOrder:
+    """A conversation that breaks a rule of order, with the calls that do."""
+
+    conversation_id: str
+    calls: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptOrder:
+    """The share of conversations that keep a rule of order, of those that call its second tool.
+
+    `n_left_out` have a row that was set aside: a call may be missing. `broken` are the first.
+    """
+
+    first: str
+    later: str
+    kept: Estimate
+    n_kept: int
+    n_broken: int
+    n_not_applicable: int
+    n_left_out: int
+    broken: tuple[BrokenOrder, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteCount:
+    """Interactions of one expected route by where they went; `routed_to` None: nowhere."""
+
+    expected_route: str
+    routed_to: str | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSuccess:
+    """The interactions that one agent answered, or the routes to it, and the share that is right.
+
+    Of an agent that answers the share is of correct interactions; of a route, of right routes.
+    """
+
+    name: str
+    n: int
+    share: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routes:
+    """Where a router sent interactions, and how the agents did.
+
+    `accuracy` : share of interactions routed as expected; one that went nowhere is wrong. Routes
+    that are not known are counted in `n_without_expected`. `right_then_correct` and
+    `wrong_then_correct` : share of correct interactions among those routed as expected, and among
+    the others. `by_route` : accuracy of each expected route.
+    """
+
+    accuracy: Estimate
+    n_without_expected: int
+    confusion: tuple[RouteCount, ...]
+    by_route: tuple[AgentSuccess, ...]
+    right_then_correct: Estimate
+    wrong_then_correct: Estimate
+    by_agent: tuple[AgentSuccess, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRoutes:
+    """Where the runs of a store went, and how the agents that took most of their steps did.
+
+    `correct` : share of the labelled runs that people call a success, whoever did them.
+    """
+
+    source: str
+    n_runs: int
+    n_labelled: int
+    correct: Estimate
+    routes: Routes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoopCounts:
     """Conversations with identical calls 3 times or more, in a row and anywhere in them."""
 
@@ -202,6 +293,8 @@ class ToolAnalysis:
     by_tool: tuple[NamedTool, ...]
     forbidden: tuple[ToolRule, ...]
     required: tuple[ToolRule, ...]
+    before: tuple[KeptOrder, ...]
+    routes: Routes | None
     loops: LoopCounts
     worst: tuple[ConversationRow, ...]
     conversations: tuple[ConversationRow, ...]
@@ -230,9 +323,10 @@ def read_interactions(
 
     Columns: conversation_id, interaction, answer_correct or answer_score (which is compared with
     the threshold; where both are given, answer_correct counts), calls, expected_calls (JSON lists
-    of objects with name, arguments and step), final_answer_uses_tools, sequence_matters. A row that
-    cannot be read is set aside with its reason, and so are all rows of an interaction that is given
-    twice; the order of the rows plays no part.
+    of objects with name, arguments and step), final_answer_uses_tools, sequence_matters, and of
+    several agents expected_route, routed_to, agent. A row that cannot be read is set aside with its
+    reason, and so are all rows of an interaction that is given twice; the order of the rows plays
+    no part.
 
     InputError if the file cannot be read, lacks a column, holds no usable row or more than 500,000.
     """
@@ -317,6 +411,15 @@ def analyse_tools(source: Source, options: ToolOptions | None = None) -> ToolAna
         by_tool=tuple(_named_tools(read.interactions, rows, shared)),
         forbidden=tuple(_rules(read, ids, options, options.forbidden, broken_by=True)),
         required=tuple(_rules(read, ids, options, options.required, broken_by=False)),
+        before=tuple(_orders(read, ids, options)),
+        routes=_routes(
+            [
+                _Sent(expected=of.expected_route, routed_to=of.routed_to, agent=of.specialist)
+                for of in read.interactions
+            ],
+            [row.correct for row in rows],
+            shared,
+        ),
         loops=_loops([of for of in conversations if of.n_interactions], options.confidence_level),
         worst=tuple(sorted(filter(_is_bad, conversations), key=_badness)[:MOST_WORST]),
         conversations=conversations,
@@ -346,6 +449,7 @@ def _interaction(row: Row, answer_threshold: float) -> Interaction:
         expected=_calls(row, EXPECTED),
         uses_tools=_flag(row, "final_answer_uses_tools"),
         sequence_matters=True if matters is None else matters,
+        **{name: identifier(cell_text(row.get(name)) or None, name) for name in ROUTES},
     )
 
 
@@ -507,16 +611,30 @@ def _badness(of: ConversationRow) -> tuple[bool, float, float, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Sent:
+    """Where an interaction or a run was to go and went, and the agent that answered it."""
+
+    expected: str | None
+    routed_to: str | None
+    agent: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Shared:
     """The conversation of each interaction, over which means and shares are estimated."""
 
     index: IntArray
     n: int
     level: float
+    noun: str = "conversations"
 
     def share(self, values: Sequence[float | bool | None]) -> Estimate:
         """Estimate the mean of values in [0, 1]; None is left out."""
-        known = [k for k, value in enumerate(values) if value is not None]
+        return self.share_at(range(len(values)), values)
+
+    def share_at(self, places: Iterable[int], values: Sequence[float | bool | None]) -> Estimate:
+        """Estimate the mean of the values at these places."""
+        known = [k for k in places if values[k] is not None]
         array = np.array([values[k] for k in known], dtype=np.float64)
         where = self.index[known]
         return self.of_totals(self.sums(where, array), self.sums(where, np.ones(array.size)))
@@ -531,7 +649,7 @@ class _Shared:
             np.minimum(hits, of),
             of,
             n=int(of.sum()),
-            noun="conversations",
+            noun=self.noun,
             confidence_level=self.level,
         )
 
@@ -625,6 +743,130 @@ def _rules(
             n_violating=len(seen),
             examples=tuple(seen[:EXAMPLES]),
         )
+
+
+def _orders(read: InteractionFile, ids: Sequence[str], options: ToolOptions) -> Iterator[KeptOrder]:
+    """Yield the share of conversations that keep each rule of order."""
+    calls: dict[str, list[tuple[str, str]]] = {name: [] for name in ids}
+    for of in read.interactions if options.before else ():
+        calls[of.conversation_id] += [
+            (call.name, f"{of.interaction}: {call.name}, call {k}")
+            for k, (_, call) in enumerate(placed(of.calls), 1)
+        ]
+    whole = [name for name in ids if name not in read.lost]
+    for rule in options.before:
+        found = {name: rule.broken_at([tool for tool, _ in calls[name]]) for name in whole}
+        applies = {name: places for name, places in found.items() if places is not None}
+        broken = [
+            BrokenOrder(
+                conversation_id=name, calls=tuple(calls[name][k][1] for k in places[:EXAMPLES])
+            )
+            for name, places in applies.items()
+            if places
+        ]
+        yield KeptOrder(
+            first=rule.first,
+            later=rule.later,
+            kept=wilson_share(
+                len(applies) - len(broken),
+                len(applies),
+                nothing=f"no conversation calls {rule.later}",
+                confidence_level=options.confidence_level,
+            ),
+            n_kept=len(applies) - len(broken),
+            n_broken=len(broken),
+            n_not_applicable=len(whole) - len(applies),
+            n_left_out=len(ids) - len(whole),
+            broken=tuple(broken[:MOST_BROKEN]),
+        )
+
+
+def _routes(
+    sent: Sequence[_Sent], correct: Sequence[bool | None], shared: _Shared
+) -> Routes | None:
+    """Return where interactions went and how their agents did; None without any agent."""
+    if not any(of.expected or of.agent for of in sent):
+        return None
+    right = [None if of.expected is None else of.routed_to == of.expected for of in sent]
+    cells = Counter((of.expected, of.routed_to) for of in sent if of.expected is not None)
+    most = sorted(cells.most_common(MOST_CELLS), key=lambda of: (of[0][0], -of[1], of[0][1] or ""))
+    both = list(zip(correct, right, strict=True))
+    return Routes(
+        accuracy=shared.share(right),
+        n_without_expected=right.count(None),
+        confusion=tuple(
+            RouteCount(expected_route=expected, routed_to=to, n=n) for (expected, to), n in most
+        ),
+        by_route=_by_name([of.expected for of in sent], right, shared),
+        right_then_correct=shared.share([ok if routed else None for ok, routed in both]),
+        wrong_then_correct=shared.share([ok if routed is False else None for ok, routed in both]),
+        by_agent=_by_name([of.agent for of in sent], correct, shared),
+    )
+
+
+def _by_name(
+    names: Sequence[str | None], values: Sequence[bool | None], shared: _Shared
+) -> tuple[AgentSuccess, ...]:
+    """Return the share of each name, the most frequent names alone."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for k, name in enumerate(names):
+        if name is not None:
+            places[name].append(k)
+    most = sorted(places, key=lambda name: (-len(places[name]), name))[:MOST_AGENTS]
+    return tuple(
+        AgentSuccess(
+            name=name, n=len(places[name]), share=shared.share_at(places[name], values)
+        )
+        for name in sorted(most)
+    )  # fmt: skip
+
+
+def routes_of_store(store: Store, *, confidence_level: float = 0.95) -> StoredRoutes:
+    """Return where the production runs of a store went, and how their agents did.
+
+    `expected_route` and `routed_to` are fields of the run that its file had. The agent of a run is
+    the one that took most of its steps, of several the later one; where no step names any, that to
+    which it was routed. A run is correct if people call it a success, as in `reliability_frame`.
+    Tasks are independent, the runs of one are not.
+
+    Raises
+    ------
+    CalibrationError
+        If no run has a route or an agent.
+    """
+    success = store.taxonomy().success
+    people = outcomes_by_people(store)
+    sent, correct, tasks = [], [], []
+    for trace in stored_runs(store):
+        outcome, _ = people.get(trace.trace_id, (None, ""))
+        sent.append(_sent(trace))
+        correct.append(None if outcome is None else outcome == success)
+        tasks.append(trace.task_key)
+    names, index = np.unique(np.array(tasks, dtype=str), return_inverse=True)
+    shared = _Shared(
+        index=index.ravel().astype(np.int64), n=names.size, level=confidence_level, noun="tasks"
+    )
+    found = _routes(sent, correct, shared)
+    if found is None:
+        raise CalibrationError(
+            "no run names an agent: give expected_route and routed_to, or the agent of each step; "
+            "or name a FILE of interactions"
+        )
+    return StoredRoutes(
+        source=str(store.path),
+        n_runs=len(sent),
+        n_labelled=len(sent) - correct.count(None),
+        correct=shared.share(correct),
+        routes=found,
+    )
+
+
+def _sent(trace: Trace) -> _Sent:
+    routed = {name: trace.metadata.get(name) for name in ROUTES[:2]}
+    expected, to = (of if isinstance(of, str) and of.strip() else None for of in routed.values())
+    by = [step.agent for step in trace.steps if step.agent is not None]
+    most = Counter(reversed(by)).most_common(1)  # of equal counts the first, here the last one
+    return _Sent(expected=expected, routed_to=to, agent=most[0][0] if most else to)
 
 
 def _loops(of: Sequence[ConversationRow], level: float) -> LoopCounts:

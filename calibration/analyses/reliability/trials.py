@@ -1,6 +1,6 @@
 """Repeated trials of tasks: pass@k, pass^k and what follows from them, of one model and version."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from calibration.statistics.estimate import (
     IntArray,
     not_estimable,
 )
+from calibration.statistics.means import clustered_share
 from calibration.success_rate.pass_at_k import (
     PassAtK,
     PassPosterior,
@@ -45,14 +46,17 @@ from calibration.success_rate.trials import (
     with_retries,
 )
 from calibration.tables.labels import Source
-from calibration.tables.trials import TrialTable, group_notes, read_task_groups, read_trials
+from calibration.tables.trials import (
+    TAGS,
+    TrialTable,
+    group_notes,
+    read_task_groups,
+    read_trials,
+)
 from calibration.text import counted
 
 MOST_K, MOST_KS, MOST_STEPS, MOST_RETRIES = 1_000, 20, 10_000, 100
-MOST_NAMED, MOST_GROUPS, EXAMPLES = 8, 200, 5
-
-# Where fewer tasks differ from the others, a bootstrap over tasks is too short.
-FEW_DIFFER = 5
+MOST_NAMED, MOST_GROUPS, MOST_MODES, EXAMPLES = 8, 200, 50, 5
 
 # Above this, the JSON holds the first tasks only.
 MOST_TASKS_LISTED = 10_000
@@ -67,13 +71,15 @@ INDEPENDENT = "If trials were independent with the task's share of passes: 1 - (
 class TrialOptions:
     """What is wanted of repeated trials.
 
-    `ks` : trials taken together. `success` : column that says whether a trial passed. `model`,
+    `ks` : trials taken together. `success` : column that says whether a trial passed; `tags` : that
+    of failure modes. `model`,
     `agent_version` : whose trials. `g_threshold` : share of k trials that must pass for G-Pass@k.
     `retries` : times that a failed task is tried again. `steps` : steps of a task, if known.
     """
 
     ks: tuple[int, ...] = (1, 2, 3, 5)
     success: str = "success"
+    tags: str = TAGS
     model: str | None = None
     agent_version: str | None = None
     g_threshold: float = 0.5
@@ -137,6 +143,29 @@ class TrialGroup:
     pass_at_k: Mapping[int, PassFigure]
     pass_hat_k: Mapping[int, PassFigure]
     band: Mapping[int, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureMode:
+    """A tag of failed trials, with the share of all failed trials that have it."""
+
+    tag: str
+    n: int
+    n_tasks: int
+    share: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureModes:
+    """The tags of failed trials, the most frequent first; a trial may have several.
+
+    `modes_left_out` counts rarer tags.
+    """
+
+    n_failed: int
+    n_untagged: int
+    modes: tuple[FailureMode, ...]
+    modes_left_out: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +253,7 @@ class TrialsAnalysis:
     g_threshold: float
     retries: SuccessAfterRetries
     step_compounding: StepCompounding | None
+    failure_modes: FailureModes | None
     baseline: AgainstBaseline | None
     tasks: tuple[TaskTrials, ...]
     tasks_left_out: int
@@ -241,9 +271,14 @@ class TrialsAnalysis:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChosenTrials:
-    """The trials of one model and version: counts by task, and mean cost of a trial (or NaN)."""
+    """The trials of one model and version: counts by task, and mean cost of a trial (or NaN).
+
+    `rows` : which of the table they are; `task` : the place of the task of each.
+    """
 
     table: TrialTable
+    rows: IntArray
+    task: IntArray
     trials: Trials
     cost: FloatArray
     model: str | None
@@ -270,6 +305,7 @@ def chosen_trials(
     success: str,
     model: str | None,
     agent_version: str | None,
+    tags: str = TAGS,
     required: bool = True,
 ) -> ChosenTrials:
     """Read the trials of one model and agent version, which are never pooled with others.
@@ -283,22 +319,25 @@ def chosen_trials(
     CalibrationError
         If no trial is left.
     """
-    table = read_trials(source, success=success)
+    table = read_trials(source, success=success, tags=tags)
     inside = np.ones(len(table.tasks), dtype=np.bool_)
     names: dict[str, str | None] = {}
     for column, wanted in (("model", model), ("agent_version", agent_version)):
-        rows, names[column] = _of_one(table, column, wanted, inside, required=required)
-        inside &= rows
+        own, names[column] = _of_one(table, column, wanted, inside, required=required)
+        inside &= own
     if not inside.any():
         why = "; ".join(f"{len(lines):,}: {reason}" for reason, lines in table.set_aside.items())
         raise CalibrationError(f"{table.path}: no trial is left ({why or 'it holds none'})")
     # Numbers in place of names, of which one may be long.
-    names_of = sorted({table.tasks[row] for row in np.flatnonzero(inside)})
+    rows = np.flatnonzero(inside)
+    names_of = sorted({table.tasks[row] for row in rows})
     number = {name: place for place, name in enumerate(names_of)}
-    places = np.array([number[table.tasks[row]] for row in np.flatnonzero(inside)])
+    places = np.array([number[table.tasks[row]] for row in rows])
     trials = count_trials(places, table.passed[inside])
     return ChosenTrials(
         table=table,
+        rows=rows,
+        task=places,
         trials=replace(trials, tasks=np.array(names_of, dtype=object)),
         cost=np.bincount(places, weights=table.cost_usd[inside]) / trials.n,
         model=names["model"],
@@ -337,9 +376,12 @@ def analyse_trials(
     options: TrialOptions,
     *,
     tasks: Source | None = None,
+    groups: Mapping[str, Mapping[str, str]] | None = None,
     baseline: Source | None = None,
 ) -> TrialsAnalysis:
-    """Analyse repeated trials; `tasks` describes the tasks, `baseline` is an earlier run.
+    """Analyse repeated trials; `baseline` is an earlier run.
+
+    `tasks` describes the tasks, or `groups` that were read by `read_task_groups`.
 
     Raises
     ------
@@ -350,9 +392,10 @@ def analyse_trials(
     """
     options.check()
     chosen = chosen_trials(
-        source, success=options.success, model=options.model, agent_version=options.agent_version
-    )
-    groups = {} if tasks is None else read_task_groups(tasks)
+        source, success=options.success, tags=options.tags, model=options.model,
+        agent_version=options.agent_version,
+    )  # fmt: skip
+    groups = (groups or {}) if tasks is None else read_task_groups(tasks)
     of = _Of(trials=chosen.trials, options=options)
     at, hat, bands = of.passes(np.ones(chosen.trials.n.size, dtype=np.bool_))
     posteriors = _posteriors(chosen.trials, options)
@@ -400,6 +443,7 @@ def analyse_trials(
         g_threshold=options.g_threshold,
         retries=of.retried(chosen.cost),
         step_compounding=_steps(at.get(1) or of.passes_at_1(), options.steps),
+        failure_modes=_failure_modes(chosen, options.confidence_level),
         baseline=against,
         tasks=listed,
         tasks_left_out=chosen.trials.n.size - len(listed),
@@ -626,6 +670,37 @@ def _bayesian(
     )
 
 
+def _failure_modes(chosen: ChosenTrials, confidence_level: float) -> FailureModes | None:
+    """Return the tags of failed trials; None where the table has no such column."""
+    if not chosen.table.tags:
+        return None
+    failed = np.flatnonzero(~chosen.table.passed[chosen.rows])
+    tasks, n_tasks = chosen.task[failed], chosen.trials.n.size
+    places: dict[str, list[int]] = {}
+    spelled: dict[str, str] = {}
+    tags = [chosen.table.tags[chosen.rows[k]] for k in failed]
+    for place, own in enumerate(tags):
+        for tag in own:
+            places.setdefault(spelled.setdefault(tag.casefold(), tag), []).append(place)
+    of = np.bincount(tasks, minlength=n_tasks).astype(np.float64)
+    most = sorted(places, key=lambda tag: (-len(places[tag]), tag))
+    modes = []
+    for tag in most[:MOST_MODES]:
+        hits = np.bincount(tasks[places[tag]], minlength=n_tasks).astype(np.float64)
+        share = clustered_share(
+            hits, of, n=failed.size, noun="tasks", confidence_level=confidence_level
+        )
+        modes.append(
+            FailureMode(tag=tag, n=len(places[tag]), n_tasks=int((hits > 0).sum()), share=share)
+        )
+    return FailureModes(
+        n_failed=failed.size,
+        n_untagged=sum(not own for own in tags),
+        modes=tuple(modes),
+        modes_left_out=len(most) - len(modes),
+    )
+
+
 def _by_group(of: _Of, known: Mapping[str, str]) -> dict[str, TrialGroup]:
     """Return the figures of each difficulty, category or tier."""
     names = groups_of(of.trials, known)
@@ -713,18 +788,4 @@ def _notes(
             f"From k = {min(few)} on, tasks with fewer than k trials are left out, so that the "
             "figures of several k are of different tasks; the curve is of one set of tasks."
         )
-    yield from _few_differ(chosen.trials, at)
     yield from group_notes(chosen.trials.tasks.tolist(), groups)
-
-
-def _few_differ(trials: Trials, ks: Iterable[int]) -> Iterator[str]:
-    """Yield a note on each figure that nearly all tasks agree on: its resamples vary too little."""
-    for k in ks:
-        n, c = trials.n[trials.n >= k], trials.c[trials.n >= k]
-        for name, share, end in (("pass@", shares_at, 1), ("pass^", shares_hat, 0)):
-            differ = int((share(n, c, k) != end).sum())
-            if 0 < differ < min(FEW_DIFFER, n.size / 2):
-                yield (
-                    f"{name}{k} is {end} in all but {differ} of {counted(n.size, 'task')}: its "
-                    "interval over tasks is usually too short. Take the Bayesian one."
-                )

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from calibration.agreement.annotators import AgainstKey, against_key
-from calibration.errors import InputError, NotAllowedError
+from calibration.errors import CalibrationError, InputError, NotAllowedError
 from calibration.reviewers.certification import (
     FAILED,
     PASSED,
@@ -39,6 +39,12 @@ from reference_dataset.team import private_traces, team_reference
 OWN_FORM = "own"
 FEWEST, FEWEST_OF_A_CLASS = 40, 3
 PRACTICE_FORM = "practice"
+NO_SET = (
+    "The published reference traces are labelled with other classes than those of your rubric, so "
+    "there is nothing to practise on and nobody can be certified yet. Reviewers can label all the "
+    "same. Once runs are adjudicated, `asr reference draft` makes a set of them, and `asr "
+    "reference add` takes it, or any set with labels of your classes."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +70,12 @@ def exams_under_this_tree(store: Store, reviewer_id: str) -> list[Exam]:
     """Return the examinations of a reviewer on the decision tree in force, oldest first."""
     version = store.taxonomy().version
     return [e for e in store.exams_of(reviewer_id) if e.taxonomy_version == version]
+
+
+def exam_form(dataset: ReferenceSet) -> Counter[str]:
+    """Return the classes of the first form to be examined by; empty if there is none."""
+    listed = (ids for name, ids in dataset.forms.items() if not name.endswith(PRACTICE_FORM))
+    return Counter(dataset.labels[i].outcome for i in next(filter(None, listed), ()))
 
 
 def choose_form(
@@ -102,8 +114,7 @@ def choose_form(
 
 def own_form(store: Store, by: Examiner, reviewer_id: str, seed: int) -> list[str]:
     """Return a form of the team's own adjudicated traces."""
-    labels = by.dataset.labels
-    wanted = Counter(labels[i].outcome for i in by.dataset.forms["exam_a"])
+    wanted = exam_form(by.dataset)
     drawn, there = store.draw_own_form(reviewer_id, wanted, seed)
     if few := _too_few(store.taxonomy(), there, wanted):
         raise NotAllowedError(few)
@@ -112,8 +123,7 @@ def own_form(store: Store, by: Examiner, reviewer_id: str, seed: int) -> list[st
 
 def no_own_form(store: Store, by: Examiner, reviewer_id: str) -> str:
     """Return why a team's own form is impossible for a person, for leads; empty if possible."""
-    labels = by.dataset.labels
-    wanted = Counter(labels[i].outcome for i in by.dataset.forms["exam_a"])
+    wanted = exam_form(by.dataset)
     seen, settled = set(store.seen_traces(reviewer_id)), store.consensus_frame()
     left = settled.loc[~settled["trace_id"].isin(seen), "outcome"]
     return _too_few(store.taxonomy(), Counter(left.tolist()), wanted)
@@ -447,6 +457,8 @@ def add_practice(
 
     The workflows are mixed, in the same order for everybody; `first` names one to begin with.
     """
+    if not any(dataset.forms.values()):
+        raise CalibrationError(NO_SET)
     trace_ids = list(dataset.forms.get(form, ()))
     if not trace_ids:
         raise InputError(f"the dataset has no form {form!r}; there are {sorted(dataset.forms)}")

@@ -81,7 +81,7 @@ from calibration.statistics.estimate import Estimate, not_estimable, provisional
 from calibration.statistics.means import HUMAN, human_only
 from calibration.store import Store
 from calibration.success_rate.pass_at_k import PassAtK, count_trials, pass_over_tasks
-from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts
+from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts, without_abandoned
 from calibration.success_rate.runs import RunCounts, absent_places, count_runs
 from calibration.taxonomy import Taxonomy
 from calibration.text import arms_left_out, calendar, counted, sentence, week_of
@@ -347,8 +347,9 @@ def human_rates(
     return {
         "asr": mean(own.sum(axis=1)),
         "asr_gross": mean(human @ credit),
-        "asr_without_abandoned": mean(
-            np.delete(own, absent, axis=1).sum(axis=1), 1.0 - human[:, absent].sum(axis=1)
+        "asr_without_abandoned": without_abandoned(
+            taxonomy,
+            mean(np.delete(own, absent, axis=1).sum(axis=1), 1.0 - human[:, absent].sum(axis=1)),
         ),
         "pass_rate": shares[taxonomy.place(taxonomy.success)],
         "class_shares": shares,

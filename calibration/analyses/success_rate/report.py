@@ -692,9 +692,9 @@ def other_tables(taxonomy: Taxonomy) -> dict[str, tuple[float, ...]]:
     """Return the credit tables of the sensitivity analysis."""
     partial = taxonomy.acceptable[1:]
     tables = {}
-    if partial:
+    if len(partial) == 1:  # what several partial classes would be worth is not one number
         for name, worth in PARTIAL.items():
-            credits = taxonomy.credit | dict.fromkeys(partial, worth)
+            credits = taxonomy.credit | {partial[0]: worth}
             tables[name] = tuple(credits.values())
     default = default_credits(taxonomy)
     if default != taxonomy.credits:

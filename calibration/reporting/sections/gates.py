@@ -78,18 +78,31 @@ def verdict(result: GateAnalysis) -> str:
     """Return the first line: whether the run passes, and which gates failed it."""
     blocking = result.report.blocking
     musts = [gate.status for gate in result.report.gates if gate.level == "must"]
+    risks = "".join(f"; {of.name}: {risk(of)}" for of in result.report.gates if of.accepted)
     if blocking:
-        return f"GATES FAILED: {', '.join(gate.name for gate in blocking)}"
+        return f"GATES FAILED: {', '.join(gate.name for gate in blocking)}{risks}"
     if not musts:
-        return "GATES PASSED: none of them is required"
+        return f"GATES PASSED: none of them is required{risks}"
     passed = musts.count("pass")
     if passed == len(musts):
-        return f"GATES PASSED: all {passed} must gates"
+        return f"GATES PASSED: all {passed} must gates{risks}"
     without = len(musts) - passed
     return (
         f"GATES PASSED: {passed} of {len(musts)} must gates; {without} had no result, as "
-        "allow_skipped permits"
+        f"allow_skipped permits{risks}"
     )
+
+
+def risk(gate: GateResult) -> str:
+    """Return a decision to ship in spite of a gate, without its reason; empty without one."""
+    found = gate.accepted
+    if found is None:
+        return ""
+    if found.status == "expired":
+        return f"acceptance by {found.by} EXPIRED on {found.until}, it does not count"
+    if found.status == "not_needed":
+        return f"passed, acceptance by {found.by} is not needed"
+    return f"accepted by {found.by} until {found.until}"
 
 
 def word(gate: GateResult) -> str:
@@ -127,6 +140,8 @@ def _detail(gate: GateResult) -> Iterator[str]:
             f"    a must gate without a result fails: fix it, or set allow_skipped = true under "
             f'[gates."{gate.name}"]'
         )
+    if gate.accepted is not None:
+        yield f"    {risk(gate)}: {gate.accepted.why}"
     for part in gate.parts[:SHOWN_PARTS]:
         reason = f"  ({part.why})" if part.why else ""
         shown = figure(part, points=gate.name in IN_POINTS)
@@ -177,6 +192,11 @@ def junit(result: GateAnalysis, *, at: datetime) -> str:
         ("seed", str(result.seed)),
         ("runs", str(result.n_runs)),
         *(("mark", mark) for mark in result.marks),
+        *(
+            (f"accepted {of.name}", f"{risk(of)}: {of.accepted.why}")
+            for of in report.gates
+            if of.accepted is not None
+        ),
     ):
         ET.SubElement(properties, "property", {"name": name, "value": _fit(value)})
     for gate in report.gates:
@@ -196,6 +216,8 @@ def _case(suite: ET.Element, gate: GateResult) -> None:
     message = f"{gate.status.replace('_', ' ')}: {figure(gate)}, wanted {gate.rule}"
     if gate.why:
         message += f" ({gate.why})"
+    if gate.accepted is not None:
+        message += f"; {risk(gate)}: {gate.accepted.why}"
     if not gate.blocks:
         ET.SubElement(case, "skipped", {"message": _fit(f"{gate.level}: {message}")})
         return

@@ -44,6 +44,7 @@ from calibration.reporting.document import (
     percent_cell,
     percent_figure,
     percent_number,
+    rank_words,
     rate_sentence,
     table_of,
 )
@@ -698,7 +699,7 @@ def _grades(found: OrdinalAgreement, names: Sequence[str]) -> Section:
         items.append(("judge minus reviewers, mean", f"{found.bias:+z.3f} grades"))
     blocks: list[Block] = [Facts(items=tuple(items))]
     if tuple(names) == tuple(STEPS):
-        counts = "a human class counts as 5 (complete), 4 (partial_plus), else as 3 or less"
+        counts = "success counts as 5, another acceptable class as 4, any other as 3 or less"
         blocks.insert(0, Words(text=counts))
     title = f"How close do its grades come? {', '.join(names):.200}"
     return Section(title=title, blocks=tuple(blocks))
@@ -962,8 +963,22 @@ def _groups(result: GroupRates) -> Section:
         notes=remarks,
     )  # fmt: skip
     return Section(
-        title=f"Agent success rate by {result.by}", blocks=(rates, *_pairs(result.pairs))
+        title=f"Agent success rate by {result.by}",
+        blocks=(rates, *_pairs(result.pairs), *_group_ranks(result)),
     )
+
+
+def _group_ranks(result: GroupRates) -> Iterator[Block]:
+    """Say which ranks the true rates of the compared groups may have."""
+    ranks = result.ranks
+    if not ranks or all(pair.net.p_holm is None for pair in result.pairs):
+        return
+    if set(ranks.values()) == {(1, len(ranks))}:
+        yield Words(text="No order of the true rates is shown by these differences.")
+        return
+    ordered = sorted(ranks.items(), key=lambda item: item[1])
+    listed = ", ".join(f"{one_line(name, most=60)} {rank_words(rank)}" for name, rank in ordered)
+    yield Words(text=f"Ranks that the true rates may have, all at once: {listed}.")
 
 
 def adjusted_p(compared: GroupComparison) -> str:

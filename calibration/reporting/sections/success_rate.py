@@ -42,6 +42,7 @@ from calibration.reporting.document import (
 from calibration.statistics.estimate import OK, Estimate
 from calibration.success_rate.comparison import ClassChange, Comparison, Difference
 from calibration.success_rate.pass_at_k import ADVISE_BAYESIAN, PassAtK
+from calibration.success_rate.rate import ALL_OUTPUT
 from calibration.success_rate.trend import (
     CUSUM_LIMIT,
     REFERENCE_VALUE,
@@ -87,7 +88,7 @@ MOST_GROUPS = 50
 OWN_LINE = ("files", "postgres", "table", "spark", "seed", "resamples", "confidence_level")
 
 ABOUT = (
-    "pass@k: at least one of k trials of a task is complete; pass^k: all k are. Means over tasks "
+    "pass@k: at least one of k trials of a task succeeds; pass^k: all k do. Means over tasks "
     "of equal weight; tasks with fewer than k trials with an outcome are left out and counted."
 )
 
@@ -899,14 +900,20 @@ def headline(
     )
 
 
+def _without_abandoned(report: SuccessRateReport) -> Estimate | None:
+    """Return the rate without abandoned runs; None in a rubric without such a class."""
+    found = report.asr_without_abandoned
+    return None if found.status.endswith(ALL_OUTPUT) else found
+
+
 def _rates(report: SuccessRateReport) -> Iterator[Block]:
     for warning in report.warnings:
         yield Words(text=warning, kind="warning")
     named: list[tuple[str, Estimate | None]] = [
         ("net of cost (the ASR)", report.asr),
         ("before cost penalty", report.asr_gross),
-        ("without abandoned runs", report.asr_without_abandoned),
-        ("pass rate (complete only)", report.pass_rate),
+        ("without abandoned runs", _without_abandoned(report)),
+        ("pass rate (success only)", report.pass_rate),
     ]
     judged = report.judged
     if judged is not None:
@@ -920,8 +927,8 @@ def _rates(report: SuccessRateReport) -> Iterator[Block]:
         ]
         source = "corrected" if report.calibrated else "human-only"
         named[-2:] = [
-            ("human-only, without abandoned runs", report.asr_without_abandoned),
-            (f"{source}, pass rate (complete only)", report.pass_rate),
+            ("human-only, without abandoned runs", _without_abandoned(report)),
+            (f"{source}, pass rate (success only)", report.pass_rate),
         ]
     shown = [(name, result) for name, result in named if result is not None]
     hollow = ("uncorrected judge, net of cost",)

@@ -5,8 +5,11 @@ from collections.abc import Iterator
 from calibration.analyses.reliability.grading import GraderResult, GradingAnalysis
 from calibration.analyses.reliability.tools import (
     ConversationRow,
+    KeptOrder,
     NamedTool,
+    Routes,
     ScoreBand,
+    StoredRoutes,
     ToolAnalysis,
     ToolRule,
 )
@@ -55,6 +58,7 @@ def document(found: ToolAnalysis) -> Document:
             Section(title="Tool correctness", blocks=(_parts(found), _bands(found.bands))),
             Section(title="By tool", blocks=(_by_tool(found.by_tool),)),
             Section(title="Rules and loops", blocks=tuple(_rules(found))),
+            *_several_agents(found.routes),
             Section(title="Worst conversations", blocks=(_worst(found),)),
             *_set_aside(found),
         ),
@@ -114,6 +118,15 @@ def _brief(found: ToolAnalysis) -> Iterator[tuple[str, str]]:
         )
     for rule, what in _broken(found):
         yield f"{Name(rule.name)}: {what}", "warning"
+    for order in found.before:
+        if order.n_broken:
+            yield (
+                f"{Name(order.later)} without {Name(order.first)} before it, in "
+                f"{counted(order.n_broken, 'conversation')}",
+                "warning",
+            )
+    if found.routes is not None and found.routes.accuracy.ok:
+        yield f"Routed as expected: {percent_number(found.routes.accuracy)}", "text"
     if found.loops.n_in_a_row:
         yield (
             f"{counted(found.loops.n_in_a_row, 'conversation')} in a loop: identical calls "
@@ -205,6 +218,9 @@ def _rules(found: ToolAnalysis) -> Iterator[Block]:
             ]  # fmt: skip
             head = ("tool", "calls", "conversations against it", "share", "first")
             yield table_of(title, head, cells)
+    if found.before:
+        yield _orders(found.before)
+        yield from _broken_orders(found.before)
     loops = found.loops
     counts = [
         (f"{LOOP} times in a row or more", f"{loops.n_in_a_row:,}", percent_cell(loops.in_a_row)),
@@ -212,6 +228,96 @@ def _rules(found: ToolAnalysis) -> Iterator[Block]:
     ]
     first = [Name(f"first: {', '.join(loops.examples)}")] if loops.examples else []
     yield table_of("Identical calls", ("a call", "conversations", "share"), counts, notes=first)
+
+
+def _orders(rules: tuple[KeptOrder, ...]) -> Table:
+    cells = [
+        (
+            Name(of.first), Name(of.later), percent_cell(of.kept), f"{of.n_kept:,}",
+            f"{of.n_broken:,}", f"{of.n_not_applicable:,}",
+        )
+        for of in rules
+    ]  # fmt: skip
+    remarks = list(notes((Name(of.later), of.kept) for of in rules))
+    if rules[0].n_left_out:
+        left_out = counted(rules[0].n_left_out, "conversation")
+        remarks.append(f"{left_out} with skipped rows left out: a call may be missing")
+    head = (
+        "first",
+        "before each",
+        "kept",
+        "conversations that keep it",
+        "break it",
+        "no such call",
+    )
+    return table_of("Order of calls", head, cells, notes=remarks)
+
+
+def _broken_orders(rules: tuple[KeptOrder, ...]) -> Iterator[Table]:
+    cells = [
+        (Name(of.later), Name(one.conversation_id), Name("; ".join(one.calls)))
+        for of in rules
+        for one in of.broken
+    ]
+    if cells:
+        yield table_of(
+            "", ("called too early", "conversation", "interaction and call"), cells,
+            most_in_text=SHOWN_ROWS,
+        )  # fmt: skip
+
+
+def routes(found: StoredRoutes) -> Document:
+    """Return where the runs of a store went and how their agents did."""
+    blocks = (*_routing(found.routes, "run"), *_by_agent(found.routes, "run"))
+    end = percent_number(found.correct)
+    return Document(
+        title=f"Several agents: {counted(found.n_runs, 'run')}, {found.n_labelled:,} labelled",
+        about=(f"correct end to end, by labels: {end}",),
+        sections=(Section(title="", blocks=blocks),),
+    )
+
+
+def _several_agents(found: Routes | None) -> Iterator[Section]:
+    if found is not None:
+        blocks = (*_routing(found, "interaction"), *_by_agent(found, "interaction"))
+        yield Section(title="Several agents", blocks=blocks)
+
+
+def _routing(found: Routes, noun: str) -> Iterator[Table]:
+    if not found.confusion:
+        return
+    rates = (
+        ("routed as expected", found.accuracy),
+        ("correct, where routed as expected", found.right_then_correct),
+        ("correct, where not", found.wrong_then_correct),
+    )
+    remarks = list(notes(rates))
+    if found.n_without_expected:
+        n = counted(found.n_without_expected, noun)
+        remarks.append(f"not counted: {n} without an expected route")
+    shares = [(name, f"{of.n:,}", percent_cell(of)) for name, of in rates]
+    yield table_of("Routing", (f"{noun}s", "n", "share"), shares, notes=remarks)
+    routes = {of.name: of.share for of in found.by_route}
+    cells = [
+        (
+            Name(of.expected_route), Name(of.routed_to or "-"), f"{of.n:,}",
+            percent_cell(routes[of.expected_route])
+            if of.routed_to == of.expected_route and of.expected_route in routes
+            else "",
+        )
+        for of in found.confusion
+    ]  # fmt: skip
+    head = ("expected", "routed to", f"{noun}s", "share of those expected")
+    remarks = list(notes((Name(name), of) for name, of in routes.items()))
+    yield table_of("", head, cells, notes=remarks, most_in_text=SHOWN_ROWS)
+
+
+def _by_agent(found: Routes, noun: str) -> Iterator[Table]:
+    cells = [(Name(of.name), f"{of.n:,}", percent_cell(of.share)) for of in found.by_agent]
+    if cells:
+        remarks = list(notes((Name(of.name), of.share) for of in found.by_agent))
+        head = ("agent", f"{noun}s", "correct")
+        yield table_of("By agent", head, cells, notes=remarks, most_in_text=SHOWN_ROWS)
 
 
 def _worst(found: ToolAnalysis) -> Table:

@@ -1,11 +1,19 @@
-"""Repeated trials, and plans of them, as documents."""
+"""Repeated trials, plans of them, and audits of tasks, as documents."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from calibration.analyses.reliability.tasks import (
+    DISAGREE,
+    EVERYBODY,
+    IDLE,
+    NOBODY,
+    TaskAudit,
+)
 from calibration.analyses.reliability.trial_changes import AgainstBaseline, TrialsChange
 from calibration.analyses.reliability.trial_plan import TrialPlan, TrialPlanCase
 from calibration.analyses.reliability.trials import (
+    FailureModes,
     PassFigure,
     StepCompounding,
     SuccessAfterRetries,
@@ -13,6 +21,7 @@ from calibration.analyses.reliability.trials import (
     TrialGroup,
     TrialsAnalysis,
 )
+from calibration.analyses.success_rate.report import LeftOutRows
 from calibration.reporting.document import (
     Block,
     Document,
@@ -63,12 +72,13 @@ def trials(found: TrialsAnalysis) -> Document:
         (f"At least {100 * found.g_threshold:g} % of k trials pass", list(_g_pass(found))),
         ("With retries", list(_retries(found.retries))),
         ("Step by step", list(_steps(found.step_compounding))),
-        ("By difficulty", list(_groups("difficulty", found.by_difficulty))),
-        ("By category", list(_groups("category", found.by_category))),
-        ("By tier", list(_groups("tier", found.by_tier))),
+        ("Failures", list(_failures(found.failure_modes))),
+        (by_group("difficulty"), list(_groups("difficulty", found.by_difficulty))),
+        (by_group("category"), list(_groups("category", found.by_category))),
+        (by_group("tier"), list(_groups("tier", found.by_tier))),
         ("Against the baseline", list(_baseline(found.baseline))),
         ("Tasks", list(_tasks(found))),
-        ("What was left out", list(_left_out(found))),
+        ("What was left out", _set_aside(found.set_aside)),
         ("How it was made", [_made(found)]),
     ]
     few = found.notes[:2]
@@ -82,6 +92,11 @@ def trials(found: TrialsAnalysis) -> Document:
         ),
         brief=(Words(text=about[0]), main, *answers, *_listed(few)),
     )
+
+
+def by_group(name: str) -> str:
+    """Return the title of the section on a group of tasks: difficulty, category or tier."""
+    return f"By {name}"
 
 
 def _listed(items: Iterable[str]) -> list[Block]:
@@ -193,6 +208,22 @@ def _steps(found: StepCompounding | None) -> Iterator[Block]:
     )
 
 
+def _failures(found: FailureModes | None) -> Iterator[Block]:
+    if found is None or not found.n_failed:
+        return
+    cells = [(Name(of.tag), count(of.n), share(of.share), count(of.n_tasks)) for of in found.modes]
+    head = ("failure mode", "failed trials", "share of failures", "tasks")
+    yield table_of(
+        "", head, cells, notes=notes((Name(of.tag), of.share) for of in found.modes),
+        most_in_text=MOST_TASKS_SHOWN, empty="no failed trial has a tag",
+    )  # fmt: skip
+    rest = f"{found.modes_left_out:,} rarer tags are left out. " if found.modes_left_out else ""
+    yield small(
+        f"{rest}Of {counted(found.n_failed, 'failed trial')}, {found.n_untagged:,} without a tag; "
+        "a trial may have several."
+    )
+
+
 def _groups(what: str, groups: Mapping[str, TrialGroup]) -> Iterator[Block]:
     if not groups:
         return
@@ -297,14 +328,9 @@ def _task_row(one: TaskTrials, first: int, largest: int) -> tuple[str, ...]:
     )
 
 
-def _left_out(found: TrialsAnalysis) -> Iterator[Block]:
-    if not found.set_aside:
-        return
-    yield table_of(
-        "",
-        ("reason", "rows", "for instance"),
-        [(rows.reason, count(rows.n), Name(", ".join(rows.examples))) for rows in found.set_aside],
-    )
+def _set_aside(rows: Iterable[LeftOutRows]) -> list[Block]:
+    cells = [(of.reason, count(of.n), Name(", ".join(of.examples))) for of in rows]
+    return [table_of("", ("reason", "rows", "for instance"), cells)] if cells else []
 
 
 def _made(found: TrialsAnalysis) -> Facts:
@@ -320,6 +346,92 @@ def _made(found: TrialsAnalysis) -> Facts:
             ("fingerprint", found.fingerprint),
         )
     )
+
+
+SOLVED = {
+    NOBODY: ("nobody solves", "broken or too hard: try it by hand, look at its grader"),
+    EVERYBODY: (
+        "everybody solves",
+        "tells no two agents apart: keep it as a check, add harder ones",
+    ),
+    DISAGREE: ("grade and people disagree", "read these runs, mend the grader"),
+    IDLE: ("solved by doing nothing", "a pass without an answer or a call: mend the grader"),
+}
+
+
+def task_audit(found: TaskAudit) -> Document:
+    """Return the audit of a set of tasks as a document."""
+    remarkable = sum(bool(of.findings) for of in found.tasks)
+    main, words = _findings(found), [Words(text=text) for text in _audit_words(found)]
+    parts: list[tuple[str, list[Block]]] = [
+        ("", [main, *words, *_listed(found.notes)]),
+        ("Tasks", list(_audited_tasks(found))),
+        ("What was left out", _set_aside(found.set_aside)),
+    ]
+    return Document(
+        title=f"Tasks: {remarkable:,} of {counted(found.n_tasks, 'task')} to look at, "
+        f"{counted(found.n_runs, 'run')}",
+        about=(Name(f"success: {found.success_source}"),),
+        sections=tuple(
+            Section(title=title, blocks=tuple(blocks)) for title, blocks in parts if blocks
+        ),
+        brief=(main, *words, *_listed(found.notes)),
+    )
+
+
+def _findings(found: TaskAudit) -> Table:
+    return table_of(
+        "",
+        ("tasks that", "tasks", "share", "first", "what to do"),
+        [
+            (SOLVED[of.name][0], count(of.n), share(of.share), Name(", ".join(of.first[:3]) or "-"),
+             SOLVED[of.name][1])
+            for of in found.findings
+        ],
+        notes=notes((SOLVED[of.name][0], of.share) for of in found.findings),
+    )  # fmt: skip
+
+
+def _audit_words(found: TaskAudit) -> Iterator[str]:
+    yield (
+        f"{found.n_telling:,} of {counted(found.n_tasks, 'task')} have passes and failures: only "
+        "these can show that one agent passes them more often."
+    )
+    if found.n_one_run:
+        yield (
+            f"{counted(found.n_one_run, 'task')} with one run: how much it varies is not known; "
+            "run each task twice or more."
+        )
+    if found.agreement is not None:
+        yield f"Grade and people agree on {percent_number(found.agreement)} of the reviewed runs."
+    if found.n_unchecked:
+        yield f"Without expected state and reference: {counted(found.n_unchecked, 'task')}."
+
+
+def _audited_tasks(found: TaskAudit) -> Iterator[Block]:
+    yield table_of(
+        "",
+        ("task", "runs", "passes", "pass rate", "share of variance", "reviewed", "false passes",
+         "false failures", "idle passes", "finding"),
+        [
+            (
+                Name(of.task_id), count(of.n), count(of.c), share(of.pass_rate),
+                percent(of.share_of_variance), count(of.n_reviewed),
+                *(count(n) if of.n_reviewed else "-" for n in (of.n_false_pass, of.n_false_fail)),
+                "-" if of.n_idle is None else count(of.n_idle),
+                ", ".join(SOLVED[name][0] for name in of.findings) or "-",
+            )
+            for of in found.tasks
+        ],
+        most_in_text=MOST_TASKS_SHOWN,
+        folded=len(found.tasks) > MOST_TASKS_SHOWN,
+    )  # fmt: skip
+    yield small(
+        "share of variance: the part of the variance of the rate over these tasks that comes from "
+        "the task; a task that always or never passes adds nothing to a comparison."
+    )
+    if found.tasks_left_out:
+        yield small(f"{found.tasks_left_out:,} more tasks are not listed.")
 
 
 def trial_plan(found: TrialPlan) -> Document:
