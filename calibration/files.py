@@ -1,5 +1,6 @@
 """Files that a user names, read within a limit; private files, written whole or not at all."""
 
+import json
 import os
 import pickle
 import re
@@ -19,6 +20,7 @@ T = TypeVar("T")
 MOST_TOML_BYTES = 1_000_000
 MOST_NESTED = 50  # tables and lists within each other, and parts of one key
 MOST_BITS = 64  # of an integer of TOML
+MOST_PARTS = 2_000_000  # lists and objects of JSON: an empty one takes 30 times its two characters
 
 _SPECIAL = {
     stat.S_IFIFO: "a named pipe",
@@ -160,6 +162,47 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 class RepeatedKeyError(ValueError):
     """A JSON object has two values under one key, one of which would be lost in silence."""
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
+
+
+def crowded(text: str) -> bool:
+    """Return whether JSON text may have more lists and objects than are held."""
+    return len(text) > MOST_PARTS and text.count("[") + text.count("{") > MOST_PARTS
+
+
+def parse_json(text: str) -> object:
+    """Return the value of a JSON text.
+
+    Raises InputError if it is not JSON, or has a key twice in one object, more than 2,000,000
+    lists and objects, too deep ones, or a number of more than 4,300 digits.
+
+    Examples
+    --------
+    >>> parse_json('{"a": [1]}')
+    {'a': [1]}
+    >>> parse_json('{"a": 1, "a": 2}')
+    Traceback (most recent call last):
+    calibration.errors.InputError: is not usable JSON: the key 'a' occurs twice in one object
+    """
+    if crowded(text):
+        raise InputError(f"has more than {MOST_PARTS:,} lists and objects")
+    try:
+        value: object = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
+        where = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}"
+        raise InputError(
+            f"is not JSON: {'it ends in the middle' if cut else f'{error.msg} at {where}'}"
+        ) from error
+    except RecursionError as error:
+        raise InputError("is not usable JSON: nested too deeply") from error
+    except RepeatedKeyError as error:
+        raise InputError(f"is not usable JSON: {error}") from error
+    except ValueError as error:
+        raise InputError("is not usable JSON: a number has too many digits") from error
+    return value
 
 
 def private_folder(path: Path) -> Path:

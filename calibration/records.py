@@ -37,6 +37,12 @@ SUB_GOAL_STATES = ("done", "not_done", "unclear")
 
 # So many identical calls, of one tool with the same arguments, are a loop.
 LOOP = 3
+
+# The tier of tasks that are unusual.
+EDGE = "edge"
+
+# The version of an agent, which may begin with its harness: ``harness@version``.
+VERSION, HARNESS, AT = "agent_version", "harness", "@"
 # What was changed on purpose before a run; a run of an arm but the first is no production run.
 PERTURBATIONS = ("none", "fault", "structure", "prompt")
 NOT_PERTURBED = PERTURBATIONS[0]
@@ -199,6 +205,17 @@ def calls_of(steps: Iterable[Step]) -> tuple[ToolCall, ...]:
     return tuple(ToolCall(step=step, answer=answers.get(k)) for k, step in enumerate(made))
 
 
+def harness_of(version: str) -> str | None:
+    """Return the harness that an agent version names; None where it names none.
+
+    Examples
+    --------
+    >>> harness_of("cli@2.1"), harness_of("cli@"), harness_of("2.1")
+    ('cli', 'cli', None)
+    """
+    return version.rpartition(AT)[0] or None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedCalls:
     """The most identical calls, one tool with the same arguments, in a row and anywhere in a run.
@@ -211,13 +228,13 @@ class RepeatedCalls:
 
     @property
     def loops(self) -> bool:
-        """Whether the run is in a loop: identical calls 3 times in a row or more."""
-        return self.in_a_row >= LOOP
+        """Whether the run is in a loop: identical calls 3 times or more, in a row or not."""
+        return self.anywhere >= LOOP
 
     @property
-    def loops_anywhere(self) -> bool:
-        """Whether the run makes identical calls 3 times or more, in a row or not."""
-        return self.anywhere >= LOOP
+    def loops_in_a_row(self) -> bool:
+        """Whether the run makes identical calls 3 times in a row or more."""
+        return self.in_a_row >= LOOP
 
 
 def repeated_calls(calls: Sequence[Hashable]) -> RepeatedCalls:
@@ -228,8 +245,10 @@ def repeated_calls(calls: Sequence[Hashable]) -> RepeatedCalls:
     >>> a, b = ("find", "{}"), ("book", "{}")
     >>> repeated_calls([a, a, b, a, a])
     RepeatedCalls(in_a_row=2, anywhere=4)
-    >>> repeated_calls([a, a, a]).loops, repeated_calls([]).loops
+    >>> repeated_calls([a, b, a, b, a, b]).loops, repeated_calls([a, b, a, b]).loops
     (True, False)
+    >>> repeated_calls([a, b, a, b, a, b]).loops_in_a_row, repeated_calls([]).loops
+    (False, False)
     """
     longest = row = 0
     for k, call in enumerate(calls):

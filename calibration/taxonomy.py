@@ -17,7 +17,7 @@ from typing import Any
 
 from calibration.errors import InputError, TaxonomyError
 from calibration.files import read_toml
-from calibration.records import Workflow
+from calibration.records import MAX_TAG, Workflow
 
 ANSWERS = ("yes", "no")
 FEWEST_CLASSES, MOST_CLASSES = 2, 9
@@ -25,6 +25,7 @@ FEWEST_CLASSES, MOST_CLASSES = 2, 9
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 # What stands where a class could: no label, no verdict, an answer.
 RESERVED = frozenset({"no_verdict", "skip", "skipped", "split", "none", "null", "total", *ANSWERS})
+MOST_PATTERNS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,16 @@ class Node:
     def target(self, answer: str) -> str:
         """Return the node or class that an answer leads to."""
         return self.yes if answer == "yes" else self.no
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailurePattern:
+    """A failure that comes back, as a tag: what it is, how one recognises it, and an example."""
+
+    tag: str
+    definition: str
+    test: str
+    example: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +107,7 @@ PUBLISHED_CLASSES = frozenset({*PUBLISHED.acceptable, *dict(PUBLISHED.follow_up)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taxonomy:
-    """Classes, decision tree and ceilings; valid by construction.
+    """Classes, decision tree, ceilings and catalogue of failure patterns; valid by construction.
 
     Without `roles` the five published classes have their published ones. In any other rubric the
     class with the most credit is success, classes with credit are acceptable, and a run known only
@@ -118,6 +129,7 @@ class Taxonomy:
     nodes: tuple[Node, ...]
     workflows: tuple[Workflow, ...] = ()
     roles: Roles | None = None
+    patterns: tuple[FailurePattern, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.version.strip():
@@ -126,6 +138,7 @@ class Taxonomy:
         _check_tree(self.nodes, self.names)
         _check_workflows(self.workflows)
         _check_roles(self._roles, self.names)
+        _check_patterns(self.patterns)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -206,6 +219,17 @@ class Taxonomy:
         """The follow-up for runs of a class."""
         return dict(self._roles.follow_up)
 
+    def meanings(self, tags: Iterable[str]) -> dict[str, str]:
+        """Return the definition of each of these tags that is in the catalogue.
+
+        Examples
+        --------
+        >>> default_taxonomy().meanings(["Loop", "our own tag"])
+        {'Loop': 'The agent repeats the same call with the same arguments and learns nothing new.'}
+        """
+        known = {p.tag.casefold(): p.definition for p in self.patterns}
+        return {tag: known[tag.casefold()] for tag in tags if tag.casefold() in known}
+
     @property
     def root(self) -> Node:
         """The first question."""
@@ -267,8 +291,12 @@ class Taxonomy:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over everything that can affect a number or a reviewer's answer."""
+        """SHA-256 over everything that can affect a number or a reviewer's answer.
+
+        The catalogue of failure patterns does neither: a tag changes no class.
+        """
         data = asdict(self)
+        del data["patterns"]
         if self.roles is None:  # as before a rubric could name them
             del data["roles"]
         text = json.dumps(data, sort_keys=True, ensure_ascii=False)
@@ -284,6 +312,10 @@ class Taxonomy:
                 w.name: {"ceiling_usd": w.ceiling_usd, "unit": w.unit} for w in self.workflows
             },
             **({} if self.roles is None else {"roles": _roles_data(self.roles)}),
+            "tags": {
+                p.tag: {"definition": p.definition, "test": p.test, "example": p.example}
+                for p in self.patterns
+            },
         }
 
 
@@ -403,13 +435,33 @@ def _check_workflows(workflows: tuple[Workflow, ...]) -> None:
             raise TaxonomyError(f"workflow {w.name!r}: unit must be a text, got {w.unit!r}")
 
 
+def _check_patterns(patterns: tuple[FailurePattern, ...]) -> None:
+    if len(patterns) > MOST_PATTERNS:
+        raise TaxonomyError(f"{len(patterns)} tags are too many; {MOST_PATTERNS} at most")
+    names = [p.tag.casefold() for p in patterns]
+    for p in patterns:
+        if names.count(p.tag.casefold()) > 1:
+            raise TaxonomyError(f"tag {p.tag!r} is declared twice")
+        plain = " ".join(re.split(r"[;,\s]+", p.tag)).strip()  # as the desk keeps it
+        if p.tag != plain or not 0 < len(p.tag) <= MAX_TAG:
+            raise TaxonomyError(
+                f"tag {p.tag!r:.80} must have 1 to {MAX_TAG} characters, no comma or semicolon "
+                "and no two spaces in a row"
+            )
+        for key in ("definition", "test", "example"):
+            if not getattr(p, key).strip():
+                raise TaxonomyError(f"tag {p.tag!r}: {key} must not be empty")
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _checked(kind: type[OutcomeClass | Node], what: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Check the keys of a class or node, so that an error names it."""
-    name = data.get("name", data.get("id"))
+def _checked(
+    kind: type[OutcomeClass | Node | FailurePattern], what: str, data: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Check the keys of a class, node or tag, so that an error names it."""
+    name = data.get("name", data.get("id", data.get("tag")))
     known = {f.name: f for f in fields(kind)}
     for key, value in data.items():
         if key not in known:
@@ -460,7 +512,10 @@ def _roles_from(data: Mapping[str, Any]) -> Roles:
 
 
 def taxonomy_from_dict(data: Mapping[str, Any], *, where: str = "taxonomy") -> Taxonomy:
-    """Build a taxonomy from plain data (TOML or JSON); `where` names it in errors."""
+    """Build a taxonomy from plain data (TOML or JSON); `where` names it in errors.
+
+    Without `tags` it has the catalogue of failure patterns of the package.
+    """
     try:
         return Taxonomy(
             version=str(data["version"]),
@@ -473,6 +528,10 @@ def taxonomy_from_dict(data: Mapping[str, Any], *, where: str = "taxonomy") -> T
                 for name, settings in data.get("workflows", {}).items()
             ),
             roles=_roles_from(data["roles"]) if "roles" in data else None,
+            patterns=tuple(
+                FailurePattern(**_checked(FailurePattern, "tag", {**of, "tag": tag}))
+                for tag, of in (data["tags"] if "tags" in data else _published()["tags"]).items()
+            ),
         )
     except TaxonomyError as error:
         raise TaxonomyError(f"{where}: {error}") from error
@@ -494,8 +553,13 @@ def load_taxonomy(path: Path) -> Taxonomy:
 @cache
 def default_taxonomy() -> Taxonomy:
     """Return the taxonomy of the package."""
+    return taxonomy_from_dict(_published())
+
+
+@cache
+def _published() -> dict[str, Any]:
     text = files("calibration").joinpath("taxonomy.toml").read_text(encoding="utf-8")
-    return taxonomy_from_dict(tomllib.loads(text))
+    return tomllib.loads(text)
 
 
 def default_credits(taxonomy: Taxonomy) -> tuple[float, ...]:

@@ -13,11 +13,20 @@ from pathlib import Path
 
 from calibration.errors import InputError
 from calibration.taxonomy import Taxonomy, default_taxonomy
-from reference_dataset.loader import ReferenceSet, load_reference, rows
+from reference_dataset.loader import (
+    SECOND_PASS,
+    SETTLEMENTS,
+    ReferenceSet,
+    all_rows,
+    forms,
+    load_reference,
+    rows,
+)
 from reference_dataset.records import FORMS
 from reference_dataset.validator import own_problems
 
 FILES = ("labels.jsonl", "forms.toml")
+READINGS = (SECOND_PASS, SETTLEMENTS)  # a set may have none
 PRIVATE = "PRIVATE"
 
 
@@ -29,6 +38,14 @@ class Override:
     outcome: str
     reason: str
     at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedSet:
+    """A set that was added: its traces, and how many have task and answer of a published one."""
+
+    n: int
+    n_published: int
 
 
 def layer(store: Path) -> Path:
@@ -84,11 +101,18 @@ def _sets(store: Path) -> list[Path]:
 
 
 def add_set(
-    store: Path, folder: Path, *, name: str, private: bool, taxonomy: Taxonomy | None = None
-) -> int:
-    """Copy a team's own set beside the store and return how many traces it has.
+    store: Path,
+    folder: Path,
+    *,
+    name: str,
+    private: bool,
+    taxonomy: Taxonomy | None = None,
+    rename: str | None = None,
+) -> AddedSet:
+    """Copy a team's own set beside the store.
 
-    Its labels are by the questions of `taxonomy`, the default one without it.
+    Its labels are by the questions of `taxonomy`, the default one without it. With `rename` every
+    id begins with this prefix and a hyphen, in traces, labels, forms and readings alike.
 
     Raises
     ------
@@ -96,8 +120,9 @@ def add_set(
         If the set breaks a rule that its labels depend on, its name is taken or no plain
         name, or one of its traces has the id of a trace that is there.
     """
-    if not name.isidentifier():
-        raise InputError(f"name must be letters, digits and _, got {name!r}")
+    for what, given in (("name", name), ("the prefix of --rename", rename)):
+        if given is not None and not given.isidentifier():
+            raise InputError(f"{what} must be letters, digits and _, got {given!r}")
     target = layer(store) / "sets" / name
     if target.exists():
         raise InputError(f"{target}: a set of this name exists already; choose another --name")
@@ -105,23 +130,52 @@ def add_set(
     if broken:
         raise InputError(f"{broken[0]} (and {len(broken) - 1} more); nothing was added")
     own = load_reference(folder)
-    taken = {i for s in _sets(store) for i in load_reference(s).traces} | set(
-        load_reference().traces
-    )
-    clash = sorted(set(own.traces) & taken)
+    published = load_reference().traces
+    taken = {i for s in _sets(store) for i in load_reference(s).traces} | set(published)
+    new = {_renamed(trace_id, rename): trace for trace_id, trace in own.traces.items()}
+    clash = sorted(set(new) & taken)
     if clash:
         raise InputError(
-            f"{folder}: the id {clash[0]!r} is taken; give the traces ids of their own"
+            f"{folder}: the id {clash[0]!r} is taken; give the traces ids of their own, or all a "
+            f"{'' if rename is None else 'different '}prefix with --rename PREFIX"
         )
     temporary = target.with_name(f".{name}")
     shutil.rmtree(temporary, ignore_errors=True)
     shutil.copytree(folder / "traces", temporary / "traces")
-    for file in FILES:
+    for file in (*FILES, *(file for file in READINGS if (folder / file).exists())):
         shutil.copy(folder / file, temporary / file)
+    if rename is not None:
+        _rename(temporary, rename)
     if private:
         (temporary / PRIVATE).touch()
     temporary.replace(target)
-    return len(own.traces)
+    known = {(trace.prompt, trace.response) for trace in published.values()}
+    return AddedSet(
+        n=len(new), n_published=sum((t.prompt, t.response) in known for t in new.values())
+    )
+
+
+def _renamed(trace_id: str, prefix: str | None) -> str:
+    return trace_id if prefix is None else f"{prefix}-{trace_id}"
+
+
+def _rename(folder: Path, prefix: str) -> None:
+    """Give every trace of a set another id, in all of its files."""
+    files = [*(folder / "traces").glob("*.jsonl"), *(folder / f for f in (FILES[0], *READINGS))]
+    for path in (file for file in files if file.exists()):
+        lines = []
+        for row in all_rows(path):
+            data = dict(row.data)
+            if "trace_id" in data:  # not the header
+                data["trace_id"] = _renamed(str(data["trace_id"]), prefix)
+            lines.append(json.dumps(data) + "\n")
+        path.write_text("".join(lines), encoding="utf-8")
+    parts = [
+        f"[{form}]\ntraces = {json.dumps([_renamed(i, prefix) for i in ids])}\n"
+        for form, ids in forms(folder).items()
+        if ids
+    ]
+    (folder / FILES[1]).write_text("\n".join(parts), encoding="utf-8")
 
 
 def override_label(

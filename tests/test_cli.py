@@ -102,7 +102,9 @@ def test_an_unrecognised_file_stores_nothing(asr: Run, tmp_path: Path) -> None:
         bad.write_bytes(content)
         result = asr("import", bad, code=2)
         assert (str(bad) in result.stderr, result.stdout) == (True, "")
-        assert "and 1 more files" in asr("import", bad, bad, code=2).stderr
+        other = tmp_path / "other.json"
+        other.write_bytes(content)
+        assert "and 1 more files" in asr("import", bad, other, bad, code=2).stderr
     assert not (tmp_path / "asr.duckdb").exists()
 
 
@@ -135,6 +137,28 @@ def test_ids_of_the_source_stand_for_traces(asr: Run, tmp_path: Path) -> None:
     asr("sample", "--n", 2, "--seed", 1)
     given = write_csv(tmp_path / "l.csv", "trace_id,reviewer,outcome", "runs/one,Ann,complete")
     assert asr("labels", "import", given).stdout.startswith("1 ")
+
+
+def test_a_grade_without_an_outcome_proposes_a_class(asr: Run, tmp_path: Path) -> None:
+    asr("import", write_runs(tmp_path / "f.jsonl", 5), "--yes")
+    listed = [row["trace_id"] for row in data(asr("traces", "--json"))["traces"]]
+    grades = dict(zip(sorted(listed), (5, 4, 3, 2, 1), strict=True))
+    given = write_csv(
+        tmp_path / "v.csv", "trace_id,grade", *(f"{t},{g}" for t, g in grades.items())
+    )
+    assert data(asr("verdicts", "import", given, "--judge", "j", "--json"))["stored"] == 5
+    with Store.open(tmp_path / "asr.duckdb") as store:
+        frame = store.verdict_frame("j").set_index("trace_id").sort_index()
+        taxonomy = store.taxonomy()
+    assert frame["outcome"].tolist() == [*taxonomy.acceptable, *[taxonomy.failed_check] * 3]
+    assert frame["proposed"].all()
+    for row, what in ((f"{listed[0]},", "'outcome' is missing"), (f"{listed[0]},6", "1 to 5")):
+        bad = write_csv(tmp_path / "bad.csv", "trace_id,grade", row)
+        assert what in asr("verdicts", "import", bad, "--judge", "k", code=2).stderr
+    asr("sample", "--n", 2, "--seed", 1)
+    human = write_csv(tmp_path / "l.csv", "trace_id,outcome", f"{listed[0]},complete")
+    result = asr("calibrate", "--human", human, "--verdicts", given, code=2)
+    assert "'outcome' is missing" in result.stderr
 
 
 def test_an_id_of_the_source_that_several_traces_have_is_refused(asr: Run, tmp_path: Path) -> None:
@@ -198,6 +222,16 @@ def test_a_taxonomy_is_not_changed_in_passing(asr: Run, tmp_path: Path) -> None:
     assert "taxonomy '1.0-fork' is in force there" in result.stderr
     asr("taxonomy", "use", other)
     assert data(asr("taxonomy", "show", "--json"))["version"] == "2.0"
+    # Another catalogue of tags is no other taxonomy.
+    before = data(asr("taxonomy", "show", "--json"))
+    tags = text.partition("[tags.")[0].replace("1.0-fork", "2.0")
+    tags += '[tags.rude]\ndefinition = "Rude."\ntest = "Read it aloud."\nexample = "No."\n'
+    other.write_text(tags, encoding="utf-8")
+    asr("taxonomy", "use", other)
+    after = data(asr("taxonomy", "show", "--json"))
+    assert (list(after["tags"]), len(before["tags"])) == (["rude"], 13)
+    assert after["fingerprint"] == before["fingerprint"]
+    assert "tag rude: Rude.  Test: Read it aloud." in asr("taxonomy", "show").stdout
 
 
 def test_the_list_of_traces_holds_what_a_stored_query_and_other_filters_find(

@@ -3,12 +3,14 @@
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
 
+from reference_dataset.loader import load_reference
 from tests.cli_runs import Run
 
 
@@ -59,6 +61,37 @@ def test_a_line_of_the_second_pass_that_is_none_is_named(asr: Run, mine: Path) -
     change(mine / "second_pass.jsonl", 3, lambda row: row.pop("quote"))
     result = asr("stats", "--set", mine, code=2)
     assert "second_pass.jsonl, line 3: is no reading of the second pass" in result.stderr
+
+
+def test_a_copy_gets_ids_of_its_own(asr: Run, mine: Path, tmp_path: Path) -> None:
+    result = asr("add", mine, "--name", "ours", code=2)
+    assert "'code_review-001' is taken" in result.stderr
+    assert "--rename PREFIX" in result.stderr
+    assert (
+        "prefix of --rename must be"
+        in asr("add", mine, "--name", "a", "--rename", "a b", code=2).stderr
+    )
+    text = asr("add", mine, "--name", "ours", "--rename", "ours").stdout
+    assert text.startswith(
+        "200 traces added as ours\n200 of them have task and answer of a published"
+    )
+    kept, given = (
+        load_reference(folder) for folder in (tmp_path / "asr.reference" / "sets" / "ours", mine)
+    )
+    for name in ("traces", "labels", "second_pass", "settlements"):
+        before, after = getattr(given, name), getattr(kept, name)
+        assert [f"ours-{trace_id}" for trace_id in before] == list(after)
+        for trace_id, one in before.items():
+            # Nothing differs but the id and what is made from it.
+            renamed = after[f"ours-{trace_id}"]
+            made = ("trace_id", *(("task_id", "task_key", "source_id") if name == "traces" else ()))
+            assert replace(one, **{field: getattr(renamed, field) for field in made}) == renamed
+    assert kept.forms == {
+        form: tuple(f"ours-{trace_id}" for trace_id in ids) for form, ids in given.forms.items()
+    }
+    assert asr("validate", "--set", tmp_path / "asr.reference" / "sets" / "ours", "--own").stdout
+    again = asr("add", mine, "--name", "again", "--rename", "ours", code=2)
+    assert "a different prefix with --rename" in again.stderr
 
 
 def test_an_export_overwrites_nothing(asr: Run, tmp_path: Path) -> None:

@@ -308,3 +308,51 @@ def test_roles_follow_from_credits_or_are_named() -> None:
 def test_roles_that_fit_no_class_are_refused(roles: str, message: str) -> None:
     with pytest.raises(TaxonomyError, match=message):
         two(1, 0, roles=f"[roles]\n{roles}")
+
+
+def test_the_catalogue_of_tags_moves_no_fingerprint_and_has_a_default() -> None:
+    taxonomy = default_taxonomy()
+    # Reports of before the catalogue name it.
+    assert taxonomy.fingerprint.startswith("ec0b12baa8927015")
+    data = taxonomy.to_dict()
+    del data["tags"]  # a store or a file of before
+    assert taxonomy_from_dict(data) == taxonomy
+    assert taxonomy_from_dict(data | {"tags": {}}).patterns == ()
+    assert len(taxonomy.patterns) == 13
+
+
+@pytest.mark.parametrize(
+    ("tags", "message"),
+    [
+        ({"a": {"definition": "x", "test": "y"}}, "tag 'a': 'example' is missing"),
+        ({"a": {"definition": "", "test": "y", "example": "z"}}, "definition must not be empty"),
+        ({"a": {"definition": "x", "test": 1, "example": "z"}}, "test must be a text"),
+        ({"a": {"why": "x"}}, "unknown key 'why'"),
+        ({"a;b": {"definition": "x", "test": "y", "example": "z"}}, "no comma or semicolon"),
+        ({"a" * 41: {"definition": "x", "test": "y", "example": "z"}}, "1 to 40 characters"),
+        ({t: {"definition": "x", "test": "y", "example": "z"} for t in ("a", "A")}, "twice"),
+        ({f"t{k}": {"definition": "x", "test": "y", "example": "z"} for k in range(101)}, "many"),
+        ({"a": 1}, "taxonomy: "),
+        ("a", "taxonomy: "),
+    ],
+)
+def test_a_catalogue_that_does_not_hold_is_refused(tags: Any, message: str) -> None:
+    with pytest.raises(TaxonomyError, match=message):
+        taxonomy_from_dict(default_taxonomy().to_dict() | {"tags": tags})
+
+
+def test_document_and_handbook_have_the_catalogue() -> None:
+    root = Path(__file__).parents[1]
+    document = (root / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    handbook = (root / "reference_dataset" / "HANDBOOK.md").read_text(encoding="utf-8")
+    rows = [line for line in document.splitlines() if line.startswith("| `")]
+    items = [line for line in handbook.splitlines() if line.startswith("* `")]
+    patterns = default_taxonomy().patterns
+    assert rows[-len(patterns) :] == [
+        f"| `{p.tag}` | {p.definition} | {p.test} | {p.example} |" for p in patterns
+    ]
+    assert items == [f"* `{p.tag}`: {p.definition} Test: {p.test}" for p in patterns]
+    assert f"The catalogue has {len(patterns)}" in document
+    own = document.rpartition("```toml\n")[2].partition("```")[0]
+    taxonomy = taxonomy_from_dict(default_taxonomy().to_dict() | tomllib.loads(own))
+    assert [p.tag for p in taxonomy.patterns] == ["promised_a_callback"]

@@ -80,8 +80,12 @@ def desk_data(
 
 
 def _guide(store: Store, receipts: Receipts) -> dict[str, Any]:
-    """Return tree and handbook under a key; the key alone if the page has them."""
-    texts = {"tree": tree(store.taxonomy()), "handbook": team_handbook(store)}
+    """Return tree, handbook and catalogue under a key; the key alone if the page has them."""
+    taxonomy = store.taxonomy()
+    patterns = [
+        {"tag": p.tag, "definition": p.definition, "test": p.test} for p in taxonomy.patterns
+    ]
+    texts = {"tree": tree(taxonomy), "handbook": team_handbook(store), "patterns": patterns}
     key = sha256(json.dumps(texts).encode()).hexdigest()[:16]
     return {"key": key} if receipts.guide == key else {"key": key, **texts}
 

@@ -151,8 +151,8 @@ def _practice(store: Store) -> None:
         "Optional. Before they label real runs, reviewers practise on traces whose right answer "
         "is known, and see after each label what it is and why. Your own set: asr reference add."
     )
-    forms = session.reference_set(store).forms
-    forms = [name for name, ids in forms.items() if ids and name.endswith("practice")]
+    known = session.reference_set(store).forms
+    forms = [name for name, ids in known.items() if ids and name.endswith("practice")]
     if not forms:
         st.text(NO_SET)
         frame.command_line("reference draft our-cases", "reference add our-cases --name ours")

@@ -38,7 +38,7 @@ from calibration.store import (
 from calibration.tables.labels import EXPOSED, LabelRow, VerdictRow, label_rows, verdict_rows
 from calibration.tables.rows import Row, cell_text, located, none_of
 from calibration.taxonomy import Taxonomy
-from calibration.trace_formats.fields import wrong
+from calibration.trace_formats.fields import class_of_grade, wrong
 from calibration.trace_formats.json_scanner import decode_text
 from calibration.trace_formats.reliability_fields import read_violations
 
@@ -65,21 +65,27 @@ NO_EVIDENCE = {"step_id": "", "quote": ""}
 def import_verdicts(store: Store, path: Path, *, judge_id: str) -> ImportResult[str]:
     """Store the verdicts of a CSV, JSONL or Parquet file, with the columns of `verdict_rows`.
 
-    Raises InputError if a row is invalid (then nothing of the file is stored); CalibrationError if
-    no verdict is for a trace of the store.
+    A row with a grade and no outcome has the class that the grade proposes (`class_of_grade`), for
+    a person to confirm. Raises InputError if a row is invalid (then nothing of the file is stored);
+    CalibrationError if no verdict is for a trace of the store.
     """
     if not judge_id.strip() or judge_id.startswith(SOURCE_JUDGE):
         raise InputError(
             f"judge must be a name that does not begin with {SOURCE_JUDGE!r} (the grades that came "
             f"with the traces), got {judge_id!r}"
         )
-    verdicts, known = [], (*store.taxonomy().names, NO_VERDICT)
-    for row in _named(store, path, verdict_rows(path, required=("outcome",))):
+    taxonomy = store.taxonomy()
+    verdicts, known = [], (*taxonomy.names, NO_VERDICT)
+    for row in _named(store, path, verdict_rows(path, graded=True)):
+        grade = None if row.outcome else row.grade
+        if not row.outcome and grade is None:
+            raise InputError(f"{path}, line {row.line}: field 'outcome' is missing")
         verdicts.append(
             Verdict(
                 judge_id=judge_id.strip(),
                 trace_id=row.trace_id,
-                outcome=_class_of(path, row, known),
+                outcome=class_of_grade(grade, taxonomy) if grade else _class_of(path, row, known),
+                proposed=grade is not None,
                 sample=row.sample,
                 reason=row.reason,
                 evidence=row.evidence,

@@ -291,7 +291,7 @@ def layers_of_store(store: Store, *, confidence_level: float = 0.95) -> LayersAn
     recorded = {
         GATE: len(grades) > 0,
         REVIEW: True,
-        SIGNAL: bool(traces["status"].notna().any() or operation["loop"].notna().any()),
+        SIGNAL: bool(traces["status"].notna().any() or operation["loops"].notna().any()),
         USER: bool(operation["feedback"].notna().any()),
     }
     caught: dict[tuple[str, str], frozenset[str]] = {}
@@ -376,7 +376,7 @@ def _signalled(traces: pd.DataFrame, operation: pd.DataFrame) -> set[str]:
     """Return the runs on which a signal of the report fired: see `signals.sql`."""
     word = traces["status"].astype("str").str.lower()
     ended = word.str.contains(f"{FAILED}|{TIMED_OUT}", regex=True) & traces["status"].notna()
-    fired = (operation["loop"] > 0) | (operation["tool_errors"] > 0)
+    fired = (operation["loops"] > 0) | (operation["tool_errors"] > 0)
     fired |= operation["escalated"].map(_happened)
     return set(traces.loc[ended, "trace_id"]) | set(operation.loc[fired, "trace_id"])
 

@@ -193,7 +193,9 @@ def import_verdicts(file: Path, judge_id: str, path: Path, as_data: bool) -> Non
     """Import the verdicts of a judge from CSV or JSONL.
 
     Fields: trace_id, outcome; optional reason, evidence_step and evidence_quote (JSONL: evidence, a
-    list of step_id and quote), sample (1 and up when it was asked again), grade (1 to 5).
+    list of step_id and quote), sample (1 and up when it was asked again), grade (1 to 5). A row
+    with a grade and no outcome has the class that the grade proposes: 5 is success, 4 partly
+    correct, less a failed check that a person must confirm.
 
     \b
     asr verdicts import judge.csv --judge gpt-x-prompt-3
@@ -444,9 +446,11 @@ def import_lines(report: trace_files.ImportReport) -> Iterator[str]:
 
 
 def _taxonomy_lines(shown: Taxonomy) -> Iterator[str]:
-    """Yield classes and questions of a taxonomy."""
+    """Yield classes, questions and the catalogue of tags of a taxonomy."""
     yield f"taxonomy {shown.version} ({shown.fingerprint[:12]})"
     for item in shown.classes:
         yield f"  {item.name:<14} credit {item.credit:g}  {item.meaning}"
     for node in shown.nodes:
         yield f"  {node.id}: {node.question}  yes -> {node.yes}, no -> {node.no}"
+    for pattern in shown.patterns:
+        yield f"  tag {pattern.tag}: {pattern.definition}  Test: {pattern.test}"

@@ -193,22 +193,35 @@ def practise(path: Path, form: str, first: str | None, as_data: bool) -> None:
 @click.argument("folder", type=EXISTING)
 @click.option("--name", required=True, help="Name the set in this store.")
 @click.option("--private", is_flag=True, help="Keep its labels secret, for examinations.")
+@click.option(
+    "--rename",
+    metavar="PREFIX",
+    help="Put PREFIX- before the id of every trace, in traces, labels, forms and readings.",
+)
 @with_store
-def add(folder: Path, name: str, private: bool, path: Path) -> None:
+def add(folder: Path, name: str, private: bool, rename: str | None, path: Path) -> None:
     """Add your own set, in the form of the dataset, to a store.
 
-    `asr reference draft` makes one from adjudicated runs.
+    `asr reference draft` makes one from adjudicated runs, `asr reference export` copies the
+    published one, whose ids are taken: --rename gives the copies ids of their own.
 
     \b
-    asr reference add my-traces --name ours
+    asr reference add my-traces --name ours --rename ours
     asr reference add exam-traces --name exam2027 --private
     """
     taxonomy = None
     if path.exists():
         with open_to_read(path) as store:
             taxonomy = store.taxonomy()
-    n = team.add_set(path, folder, name=name, private=private, taxonomy=taxonomy)
-    print_lines([f"{n} traces added as {name}{' (private)' if private else ''}"])
+    done = team.add_set(path, folder, name=name, private=private, taxonomy=taxonomy, rename=rename)
+    print_lines([f"{done.n} traces added as {name}{' (private)' if private else ''}"])
+    if done.n_published:
+        print_lines(
+            [
+                f"{done.n_published} of them have task and answer of a published trace, whose "
+                "label anybody can read: edit them before you examine with them"
+            ]
+        )
 
 
 @reference.command()

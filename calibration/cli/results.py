@@ -75,8 +75,14 @@ OF_FILES = ("columns", "ceiling", "ceilings", "any_workflow", "stratify", "force
     "--target",
     "targets",
     multiple=True,
-    metavar="CLASS=SHARE",
-    help="Draw the share that a class should reach.",
+    metavar="NAME=SHARE",
+    help="Say how far the rate (asr=.70) or a class (complete=.65) is from this goal.",
+)
+@click.option(
+    "--context-window",
+    type=click.IntRange(1, 10**9),
+    metavar="TOKENS",
+    help="Take this as the context window of runs that state none.",
 )
 @click.option("--work", "folder", type=FILE, help="Write the review queue as CSV to this folder.")
 @click.option("--taxonomy", "fork", type=RUBRIC, help="Use a taxonomy of your own.")
@@ -94,6 +100,7 @@ def report(
     compare_to: str,
     pooled: bool,
     targets: tuple[str, ...],
+    context_window: int | None,
     folder: Path | None,
     fork: Path | None,
     workflow: str | None,
@@ -106,9 +113,12 @@ def report(
     """Report the Agent Success Rate of production traces, or of the store.
 
     With FILEs (CSV, JSONL, Parquet; patterns too), a PostgreSQL table or files that Spark reads no
-    store is needed: the outcomes are taken as given. They have trace_id, workflow, outcome,
+    store is needed: the outcomes are taken as given. A .json file holds results of SWE-bench, BFCL,
+    MLE-bench, Terminal-Bench or Harbor. The others have trace_id, workflow, outcome,
     cost_usd, and optionally units, started_at, task_id, trial, weight, stratum, latency_s, model,
-    tags, status, tool_calls, tool_errors, loop, max_repeats, escalated, feedback, verdict.
+    agent_version, harness, tier, difficulty, tags, status, tool_calls, tool_errors, loops,
+    loops_in_a_row, n_steps, total_tokens, context_tokens, context_window, escalated, feedback,
+    verdict.
 
     Without a FILE it reports on the labels and verdicts of the store: uncorrected,
     human-only and corrected rate, for all traces, a window or a workflow.
@@ -129,6 +139,7 @@ def report(
         design=design,
         estimand=estimand,
         workflow=workflow,
+        context_window=context_window,
     )
     place = one_place(files, servers)
     if place is not None:

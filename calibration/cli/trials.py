@@ -95,7 +95,7 @@ def trials(
     """Estimate pass@k and pass^k from repeated trials of tasks.
 
     FILE is CSV, JSONL or Parquet with the columns task_id, trial and success, optionally model,
-    agent_version, cost_usd and tags.
+    agent_version, cost_usd and tags; or results of a benchmark (.json).
 
     \b
     asr trials runs.csv --tasks tasks.csv

@@ -16,6 +16,9 @@ ROUNDING = 1e-9
 
 ONE_SIDED = 0.95
 
+# Added to the name of events: those in a row.
+IN_A_ROW = "_in_a_row"
+
 NOT_RECORDED = {
     "loops": "no column 'loops': record the runs that repeat a call three times",
     "data_corruption": "neither a tag data_corruption nor a state grader was recorded",
@@ -252,11 +255,11 @@ class OrderMeasured:
 class Measurements:
     """All measurements that gates may need; a missing one was not recorded.
 
-    `rates` by gate, such as ``pass_at_1[core]``, ``asr``, ``latency_p95``; `events` are ``loops``
-    and ``data_corruption``, `orders` one a rule of order; `review` is the share of acceptable
-    transcripts in a random sample; `changes` are ``asr`` and ``pass_at_1`` against the baseline,
-    `by_category` pass@1 of each category; `why_not` gives, by gate, the reason for a missing
-    measurement and the remedy.
+    `rates` by gate, such as ``pass_at_1[core]``, ``asr``, ``latency_p95``; `events` are ``loops``,
+    ``loops_in_a_row`` and ``data_corruption``, `orders` one a rule of order; `review` is the share
+    of acceptable transcripts in a random sample; `changes` are ``asr`` and ``pass_at_1`` against
+    the baseline, `by_category` pass@1 of each category; `why_not` gives, by gate, the reason for a
+    missing measurement and the remedy.
     """
 
     rates: Mapping[str, Estimate] = field(default_factory=dict)
@@ -469,7 +472,8 @@ def _decide(gate: Setting, measured: Measurements, confidence_level: float) -> G
         case "latency_p95":
             found = _rate(gate, measured.rates.get(gate.name), at_least=False, unit=" s")
         case "loops" | "data_corruption":
-            found = _events(gate, measured.events.get(gate.name), confidence_level)
+            events, in_a_row = (measured.events.get(f"{gate.name}{of}") for of in ("", IN_A_ROW))
+            found = _events(gate, events, confidence_level, in_a_row)
         case "order":
             found = _order(gate, measured.orders, confidence_level)
         case "human_review":
@@ -504,7 +508,9 @@ def _rate(
     return _result(gate, status, rule, estimate, why=why, threshold=threshold)
 
 
-def _events(gate: Setting, events: Events | None, confidence_level: float) -> GateResult:
+def _events(
+    gate: Setting, events: Events | None, confidence_level: float, in_a_row: Events | None = None
+) -> GateResult:
     threshold, most = gate.numbers["threshold"], gate.numbers["max_upper"]
     rule = f"<= {threshold:g} of runs" + (f", upper limit <= {most:g}" if most < 1 else "")
     if events is None or not events.n:
@@ -515,6 +521,8 @@ def _events(gate: Setting, events: Events | None, confidence_level: float) -> Ga
     if not events.count and events.n_tasks < events.n:
         by_task = events.bound_by_task(confidence_level)
         why += f", {100 * by_task:.2g} % when the runs of a task count once"
+    if in_a_row is not None:
+        why += f"; in a row in {in_a_row.count:,} of {in_a_row.n:,}"
     status: Status = "fail" if over else "pass"
     if not over and interval[1] > most:
         status, why = "not_estimable", f"{why}: more runs are needed to show {100 * most:g} %"

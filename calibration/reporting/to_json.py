@@ -90,10 +90,12 @@ from calibration.analyses.success_rate.comparison import (
     SeveralRuns,
     Side,
 )
+from calibration.analyses.success_rate.evaluation import EvaluationCheck
 from calibration.analyses.success_rate.report import (
     AtOtherWeights,
     Change,
     CostPanel,
+    GoalLine,
     Latency,
     Origin,
     RateGroup,
@@ -118,6 +120,7 @@ from calibration.success_rate.pass_at_k import PassAtK
 from calibration.success_rate.ranking import RankedRuns, RunPair
 from calibration.success_rate.rate import AgentSuccessRate
 from calibration.success_rate.trend import Expectation, LastingDrop, Week, WeeklySeries
+from calibration.success_rate.trials import SuccessByLength
 from reference_dataset.repeat_pass import RepeatAgreement, RepeatPass
 from reference_dataset.statistics import DatasetReport
 
@@ -636,9 +639,11 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "asr_range_missing_cost=asr_range rounding class_shares=classes[outcome].share change cost",
         ("weekly", lambda of: () if of.weekly is None else of.weekly.weeks, tuple[Week, ...]),
         "weekly_rule=weekly by_workflow=by_workflow[name] by_model=by_model[name] "
-        "by_tag=by_tag[name] tags_left_out passes sensitivity work_lists=work_lists[outcome] "
-        "signals=signals[key] verdict_mix latency set_aside judged warnings notes basis marks "
-        "details origin fingerprint=origin.fingerprint",
+        "by_agent_version=by_version[name] by_harness=by_harness[name] "
+        "by_tag=by_tag[name] tags_left_out tag_meanings passes sensitivity "
+        "work_lists=work_lists[outcome] "
+        "signals=signals[key] verdict_mix latency goals[name] by_length[key] set_aside judged "
+        "warnings notes basis marks details evaluation[name] origin fingerprint=origin.fingerprint",
     ),
     WeeklySeries: (
         "false_alarm_rate n_without_week lasting_drop=drop",
@@ -667,6 +672,12 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "share_above_ceiling cost_per_success_usd=per_success",
         ("of_ceiling", _of_ceiling, dict[str, float] | None),
     ),
+    GoalLine: (
+        "title target *estimate gap_pp=gap% reached chance chance_method=method "
+        "chance_status=status",
+    ),
+    SuccessByLength: ("step_rate bins",),
+    EvaluationCheck: ("title status figure action",),
     RateGroup: ("n asr asr_gross pass_rate cost ceiling_usd unit",),
     PassAtK: ("k pass_at_k pass_hat_k n_tasks n_too_few band",),
     # Repeated trials

@@ -1,8 +1,9 @@
 """Count production traces: from a table to the counts behind every number of the report.
 
 A source (`open_files`, `open_frame`, `open_postgres`, `open_spark`) is a table in an engine
-(`sources`, `engines`); its `columns` are read by type, `counts` runs the statements, `cells` hold
-equal runs together, and `results` are what comes out.
+(`sources`, `engines`), also of the result files of a benchmark (`benchmark_results`); its `columns`
+are read by type, `counts` runs the statements, `cells` hold equal runs together, and `results` are
+what comes out.
 `production_counts` runs the statements of `sql/` on it, translated for PostgreSQL and Spark; the
 size of the counts does not grow with the number of traces.
 
@@ -12,6 +13,7 @@ size of the counts does not grow with the number of traces.
 week         category ISO week ``YYYY-Www`` in UTC; missing where the trace has no time
 workflow     category
 model        category missing if not recorded
+agent_version category (``harness@version`` where there is a harness); no column if not recorded
 stratum      category missing if not recorded
 weight       float64  1 without a column of weights
 outcome      int8     class code: position of the class in the taxonomy

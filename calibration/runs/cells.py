@@ -12,11 +12,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from calibration.records import EDGE, HARNESS, VERSION
 from calibration.runs.engines import Engine, Query, Relation, query, week_labels
 from calibration.runs.results import CreditTable, Spread
 from calibration.taxonomy import Taxonomy
 
-NAMED = ("workflow", "model", "stratum")
+# Columns of the length of a run, and what success is shown by.
+LENGTHS = ("n_steps", "total_tokens", "context_tokens", "context_window")
+SHOWN_BY = {
+    "n_steps": "n_steps", "total_tokens": "total_tokens", "context_tokens": "context_share",
+}  # fmt: skip
+
+NAMED = ("workflow", "model", VERSION, "stratum")
 
 # With more names than this, or unknown names, the texts themselves are keys.
 MOST_NAMES = 127
@@ -27,7 +34,7 @@ MOST_EXACT = 20_000
 # Penalised traces in a first look: enough to find too many different penalties.
 PROBED = 200_000
 
-LABELLED = ("week", "workflow", "model", "stratum")
+LABELLED = ("week", "workflow", "model", VERSION, "stratum")
 SUMS = ("n", "n_costed", "units", "cost", "cost_squared", "penalty")
 
 # Bins are 1/128 of a factor e wide, with their smallest and largest value: a bin of one or two
@@ -41,10 +48,14 @@ COST_COLUMNS = ("n_held", "share_over_ceiling", "cost_per_unit", "cost_per_succe
 # Above `MOST_TASKS` tasks, this number of random groups of tasks is resampled.
 MOST_TASKS, MOST_GROUPS = 20_000, 5_000
 
-BY = ("week", "workflow", "model")
+BY = ("week", "workflow", "model", VERSION)
 Codes = NDArray[np.int64]
-NAMES, CLASSES, WEEK_0 = MOST_NAMES + 1, 16, 1 << 24
-HEAD_BELOW = NAMES * NAMES * CLASSES * 2
+# Weeks count from 1970 on, and no run is older: 0 is no week.
+NAMES, CLASSES, WEEK_0 = MOST_NAMES + 1, 16, 1
+BELOW_STRATUM = CLASSES * 2
+BELOW_MODEL = NAMES * BELOW_STRATUM
+BELOW_VERSION = NAMES * BELOW_MODEL
+HEAD_BELOW = NAMES * BELOW_VERSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +90,8 @@ class Coding:
     def flags(self, *texts: str) -> dict[str, Any]:
         """Return the columns of the narrow table, with those of `texts` (default: all)."""
         own = (name for name in self.texts if not texts or name in texts)
-        return dict.fromkeys(self.used, True) | {f"{name}_text": True for name in own}
+        lengths = {"lengths": not {*LENGTHS}.isdisjoint(self.used)}
+        return dict.fromkeys(self.used, True) | {f"{name}_text": True for name in own} | lengths
 
     def code(self, priced: Relation) -> Query:
         """Return the narrow table of priced rows."""
@@ -87,10 +99,12 @@ class Coding:
             "narrow",
             priced=priced,
             week_0=WEEK_0,
+            edge=EDGE,
             names=NAMES,
             most_classes=CLASSES,
             workflows=self._places("workflow", "workflow", "workflow_place"),
             models=self._places("model", "model_name", "model_place"),
+            versions=self._places(VERSION, "version_name", "version_place"),
             strata=self._places("stratum", "stratum", "stratum_place"),
             places=[
                 {"class_name": name, "class_place": place}
@@ -127,7 +141,7 @@ def coding(
     for name in NAMED:
         if name == "workflow" and workflows is not None and len(workflows) <= MOST_NAMES:
             names[name] = tuple(sorted(workflows))
-        elif name in used:
+        elif name in used or (name == VERSION and HARNESS in used):
             own = engine.run(query("names", rows=rows, column=name, most=NAMES))
             found = sorted(map(str, own["name"]))
             names[name] = tuple(found) if len(found) <= MOST_NAMES else None
@@ -200,6 +214,7 @@ class Cells:
     week: Labelled
     workflow: Labelled
     model: Labelled
+    agent_version: Labelled
     stratum: Labelled
     weight: NDArray[np.float64]
     outcome: Codes
@@ -210,7 +225,7 @@ class Cells:
     def rank(self, *before: Labelled | Codes) -> Codes:
         """Return a number per cell that sorts like its keys, after the given ones."""
         weight = np.unique(self.weight, return_inverse=True)[1].astype(np.int64)
-        named = (self.week, self.workflow, self.model, self.stratum)
+        named = (self.week, self.workflow, self.model, self.agent_version, self.stratum)
         return ranked(*before, *named, weight, self.outcome, self.known, self.step)
 
     def take(self, rows: NDArray[np.intp], sums: Mapping[str, NDArray[Any]]) -> "Cells":
@@ -232,7 +247,8 @@ class Cells:
 
     def frame(self, by: Sequence[str] = LABELLED) -> pd.DataFrame:
         """Return one row per cell, with the columns described in `calibration.runs`."""
-        columns: dict[str, Any] = {name: getattr(self, name).column() for name in by}
+        shown = [name for name in by if name != VERSION or self.agent_version.names]
+        columns: dict[str, Any] = {name: getattr(self, name).column() for name in shown}
         columns |= {
             "weight": self.weight,
             "outcome": self.outcome.astype(np.int8),
@@ -296,7 +312,8 @@ def decoded(found: pd.DataFrame, coding: Coding, steps: Codes) -> Cells:
         success=coding.taxonomy.place(coding.taxonomy.success),
         week=week,
         workflow=workflow,
-        model=coding.labels(found, kinds // NAMES, "model"),
+        model=coding.labels(found, kinds // NAMES % NAMES, "model"),
+        agent_version=coding.labels(found, kinds // (NAMES * NAMES), VERSION),
         stratum=coding.labels(found, kinds % NAMES, "stratum"),
         weight=found["weight"].to_numpy(np.float64) if "weight" in found else np.ones(len(found)),
         outcome=tail // 2 % CLASSES,
@@ -591,10 +608,8 @@ def _by_group(counting: Counting, distinct: int, most_tasks: int) -> Tasks:
             by,
             "stratum",
             groups=groups,
-            by_week=by == "week",
-            by_workflow=by == "workflow",
-            without_head=by == "model",
-            without_model=by != "model",
+            without_head=by in ("model", VERSION),
+            **{f"by_{by}": True},
         )
         tables[by] = _task_frame(found, counting, found["unit"].to_numpy(np.int64), None, by)
     by, smallest = min(tables.items(), key=lambda item: len(item[1]))
@@ -614,7 +629,9 @@ def _totals(counting: Counting, *texts: str, **which: Any) -> pd.DataFrame:
         names=NAMES,
         steps=STEPS,
         head_below=HEAD_BELOW,
-        below_model=NAMES * CLASSES * 2,
+        below_model=BELOW_MODEL,
+        below_version=BELOW_VERSION,
+        whole_tail="groups" not in which,
         credits=[_credits(name, coding, table) for name, table in counting.credits.items()],
         **which,
         **coding.flags(*texts),

@@ -6,7 +6,9 @@ from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from calibration.errors import InputError
-from calibration.records import LOOP, NOT_PERTURBED, PERTURBATIONS, YEARS
+from calibration.records import AT, HARNESS, LOOP, NOT_PERTURBED, PERTURBATIONS, VERSION, YEARS
+from calibration.runs.benchmark_results import ERROR, NOT_PASSED, PASSED
+from calibration.runs.cells import LENGTHS
 from calibration.runs.engines import Engine, Kind, Query, Relation, kind_of, query, quoted
 from calibration.runs.results import PERTURBED, verdict_names
 from calibration.runs.sources import Source
@@ -15,9 +17,10 @@ from calibration.taxonomy import Taxonomy
 REQUIRED = ("trace_id", "workflow", "outcome", "cost_usd")
 
 OPTIONAL = (
-    "units", "started_at", "task_id", "trial", "weight", "stratum", "latency_s", "model", "status",
-    "tags", "tool_calls", "tool_errors", "loop", "max_repeats", "escalated", "feedback", "verdict",
-    "perturbation",
+    "units", "started_at", "task_id", "trial", "weight", "stratum", "latency_s", "model",
+    "agent_version", "harness", "status", "tags", "tool_calls", "tool_errors", "loops", "loop",
+    "max_repeats", "loops_in_a_row", "escalated", "feedback", "verdict", "perturbation", "tier",
+    "difficulty", "n_steps", "total_tokens", "context_tokens", "context_window",
 )  # fmt: skip
 
 OF_GATES = ("tier", "category", "loops", "data_corruption", "tags")
@@ -48,7 +51,7 @@ def mapped(
     """Return the source's column for each of ours that exists, and of `further` ones."""
     given = given or {}
     shown = ", ".join(name[:80] for name in present[:40])
-    known = (*KNOWN, *further)
+    known = tuple(dict.fromkeys((*KNOWN, *further)))
     for ours in given:
         if ours not in known:
             raise InputError(f"column {ours!r:.80} is not one of {', '.join(known)}")
@@ -71,6 +74,9 @@ def mapped(
                 f"{where}: column {ours!r} is missing; there are {shown}; name "
                 f"the column to use: --column {ours}=NAME{without}"
             )
+    older = found.pop("loop", None)
+    if older is not None and given.get("loops", older) is not None:
+        found.setdefault("loops", older)
     return found
 
 
@@ -85,6 +91,7 @@ def given(
     """
     reads = _Reads(source, used, zone)
     columns = {name: reads.text(name) for name in _TEXTS}
+    columns[VERSION] = version_of(reads)
     if not {"tool_calls", "tool_errors"} <= used.keys():
         reads = _Reads(source, {k: v for k, v in used.items() if not k.startswith("tool_")}, zone)
     columns |= reads.number("cost_usd", "cost", "cost") | reads.number(
@@ -94,10 +101,15 @@ def given(
     columns |= reads.number("weight", "weight", "weight", absent="1.0")
     columns |= reads.number("latency_s", "latency", "latency")
     columns |= reads.moment()
-    for ours in ("tool_calls", "tool_errors", "max_repeats"):
+    for ours in ("tool_calls", "tool_errors", "max_repeats", *LENGTHS):
         columns |= reads.number(ours, f"{ours}_read", ours)
-    columns |= reads.happened("loop") | reads.happened("escalated") | reads.feedback()
+    for ours in ("loops", "loops_in_a_row", "escalated"):
+        columns |= reads.happened(ours)
+    columns |= reads.feedback()
     columns |= {name: reads.any_text(name if name in further else "") for name in OF_GATES}
+    columns |= {name: reads.any_text(name) for name in ("tier", "difficulty")}
+    if "loops" in further and "loops" not in used:
+        columns["loops"] = reads.any_text("max_repeats")
     columns |= {f"given_{ours}": reads.column(ours) or _NO_TEXT for ours in _SHOWN}
     nothing = [f"{quoted(name)} IS NULL" for name in sorted(set(used.values()))]
     columns |= {
@@ -108,6 +120,14 @@ def given(
     listed = ",\n  ".join(f"{value} AS {quoted(name)}" for name, value in columns.items())
     bound = {"zone": zone} if "$zone" in listed else {}
     return Query("given", f'SELECT\n  {listed}\nFROM "source"', bound, {"source": source.table})
+
+
+def version_of(reads: "_Reads") -> str:
+    """Read the agent version; with a column of harnesses, as ``harness@version``."""
+    version, harness = reads.text(VERSION), reads.text(HARNESS)
+    if HARNESS not in reads.used:
+        return version
+    return f"coalesce({harness} || '{AT}' || coalesce({version}, ''), {version})"
 
 
 class _Reads:
@@ -249,6 +269,18 @@ REASONS = tuple(WHY)
 CODE = {reason: k for k, reason in enumerate(REASONS, 1)}
 
 
+def class_of_word(taxonomy: Taxonomy) -> dict[str, str]:
+    """Return the class that an outcome of true, false or error is taken as.
+
+    How a run failed is not known where only its failing is: it counts as a failed check.
+    """
+    return {
+        PASSED: taxonomy.success,
+        NOT_PASSED: taxonomy.failed_check,
+        ERROR: taxonomy.without_output or taxonomy.failed_check,
+    }
+
+
 def check(
     source: Source,
     columns: Mapping[str, str],
@@ -257,11 +289,15 @@ def check(
     workflows: Collection[str] | None,
     zone: str,
     further: Collection[str] = (),
+    context_window: int | None = None,
 ) -> Query:
     """Return the rows under our names, with `reason` (0: the row counts) and the bad `value`.
 
     Only `workflows` count, any when None; of the columns of gates the `further` ones are read.
+    `context_window` is that of runs that state none.
     """
+    words = class_of_word(taxonomy)
+    own_window = {} if context_window is None else {"window": float(context_window)}
     return query(
         "checked",
         given=given(source, columns, zone=zone, further=further),
@@ -270,6 +306,10 @@ def check(
         known=[{"known": name} for name in workflows or ()],
         any_workflow=workflows is None,
         classes=[{"class": name} for name in taxonomy.names],
+        passed_class=words[PASSED],
+        failed_class=words[NOT_PASSED],
+        ended_class=words[ERROR],
+        error_word=ERROR,
         verdicts=[{"verdict": name} for name in verdict_names(taxonomy)],
         arms=[{"arm": name} for name in PERTURBATIONS],
         not_perturbed=NOT_PERTURBED,
@@ -279,6 +319,7 @@ def check(
         max_weight=MAX_WEIGHT,
         first_day=f"{YEARS[0]}-01-01",
         day_after=f"{YEARS[-1] + 1}-01-01",
+        **own_window,
         **CODE,
     )
 

@@ -9,11 +9,15 @@ import numpy as np
 import pandas as pd
 
 from calibration.errors import InputError
-from calibration.records import PERTURBATIONS
+from calibration.records import HARNESS, PERTURBATIONS, VERSION
 from calibration.runs.cells import (
+    BELOW_MODEL,
+    BELOW_STRATUM,
     GRID,
+    LENGTHS,
     MOST_EXACT,
     MOST_TASKS,
+    SHOWN_BY,
     Cells,
     Coding,
     Counting,
@@ -36,6 +40,7 @@ from calibration.runs.columns import (
     check,
     checked_zone,
     chosen,
+    class_of_word,
     deduplicate,
     given,
     mapped,
@@ -55,6 +60,7 @@ from calibration.runs.results import (
     GateQuery,
     GateTables,
     Latencies,
+    LengthSums,
     Notes,
     ProductionCounts,
     SetAsideRows,
@@ -64,7 +70,7 @@ from calibration.runs.results import (
 from calibration.runs.results import SIGNAL_COLUMNS as SIGNALS
 from calibration.runs.sources import Source
 from calibration.statistics.intervals import Events
-from calibration.statistics.means import SquareSums
+from calibration.statistics.means import SquareSums, edges_of_bins
 from calibration.taxonomy import Taxonomy
 
 # Up to this number, tasks keep their names, for pairing with a baseline, and are resampled singly.
@@ -74,14 +80,22 @@ MOST_NAMED = 20_000
 MOST_LATENCIES, BINS = 1_000_000, 4096.0
 
 _CORRUPTED = r"""(^|[,;|\["'])\s*data_corruption\s*($|[,;|\]"'])"""
-EVENTS = ("loops", "data_corruption")
+EVENTS = ("loops", "loops_in_a_row", "data_corruption")
+REFUSED = ("loops", "data_corruption")
 TEXTS = ("tier", "category", "model")
 EXAMPLES = 5
 SCORE = "score"
 
 FACTS = (
-    "n", "naive_times", "no_time", "no_cost", "no_units", "no_latency", "bad_latency", "no_task",
+    "n", "naive_times", "no_time", "no_cost", "no_units", "no_latency", "bad_latency",
+    "bad_lengths", "no_task", "in_words",
 )  # fmt: skip
+
+# Of a bin of lengths.
+SUMMED = ("of", "hits", "total", "low", "high")
+
+# Facts that rest on columns which a source may lack.
+OF_COLUMNS = ("timed", "clocked", "tasked", "tiered", "levels", "bad_lengths")
 
 
 def count_signals(
@@ -132,7 +146,8 @@ def _signal_keys(used: Mapping[str, str], verdicts: Sequence[str]) -> tuple[str,
     told = (
         ("status" in used, ("errors", "timeouts")),
         ("tool_calls" in used and "tool_errors" in used, ("tool_errors",)),
-        ("loop" in used or "max_repeats" in used, ("loops",)),
+        ("loops" in used or "max_repeats" in used, ("loops",)),
+        ("loops_in_a_row" in used, ("loops_in_a_row",)),
         ("escalated" in used, ("escalated",)),
         ("feedback" in used, ("feedback_given", "feedback", "feedback_negative")),
         ("verdict" in used, tuple(VERDICT + name for name in verdicts)),
@@ -155,6 +170,50 @@ def _signal_table(found: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
         columns[name] = found[name].to_numpy(np.float64)
     table = pd.DataFrame(columns)
     return table.sort_values(["week", "unit"], ignore_index=True)
+
+
+def count_lengths(
+    narrow: Relation, engine: Engine, coding: Coding, *, n: int, n_tasks: int | None
+) -> tuple[LengthSums, ...]:
+    """Count success by bins of each recorded length; bins hold about equal numbers of runs."""
+    units, found = n if n_tasks is None else n_tasks, []
+    groups = {"groups": GROUPS} if units > MOST_UNITS else {}
+    for column, key in SHOWN_BY.items():
+        if column not in coding.used or not n:
+            continue
+        bins = binned(narrow, key, engine, coding).frame().groupby("bin")
+        narrowest = bins.agg(n=("n", "sum"), low=("low", "min"), high=("high", "max"))
+        if narrowest.empty:
+            continue
+        edges = edges_of_bins(narrowest.to_numpy(np.float64))
+        table = engine.run(
+            query(
+                "lengths",
+                narrow=narrow,
+                column=key,
+                edges=[{"edge": edge, "edge_place": k} for k, edge in enumerate(edges)],
+                last=len(edges),
+                success=coding.taxonomy.place(coding.taxonomy.success),
+                below_model=BELOW_MODEL,
+                below_stratum=BELOW_STRATUM,
+                tasks=n_tasks is not None,
+                **groups,
+                **coding.flags("stratum"),
+            )
+        )
+        strata = [name for name in ("layer", "stratum") if name in table]
+        table["stratum"] = table.groupby(strata, dropna=False, sort=True).ngroup()
+        table = table.astype({"place": "int64", "n": "int64"} | dict.fromkeys(SUMMED, "float64"))
+        unit = pd.factorize(table["unit"])[0]
+        found.append(
+            LengthSums(
+                key=key,
+                table=table.assign(unit=unit).sort_values(["place", "unit"]),
+                n_units=units,
+                by_task=n_tasks is not None,
+            )
+        )
+    return tuple(found)
 
 
 _EVENTS, _TEXTS = [{"event": name} for name in EVENTS], [{"text": name} for name in TEXTS]
@@ -209,13 +268,14 @@ def gate_tables(
 
 def _readable(rows: Relation, engine: Engine, used: Mapping[str, str]) -> None:
     """Refuse unreadable marks: a run with an unreadable mark is not one without it."""
-    if not any(name in used for name in EVENTS):
+    if not any(name in used for name in (*REFUSED, "max_repeats")):
         return
     found = engine.run(query("unreadable_marks", rows=rows)).iloc[0].fillna(0)
-    for name in (name for name in EVENTS if name in used):
+    for name in REFUSED:
         if int(found[name]):
+            shown = name if name in used else "max_repeats"
             raise InputError(
-                f"column {name!r}: {int(found[name]):,} rows hold neither yes, no nor a number "
+                f"column {shown!r}: {int(found[name]):,} rows hold neither yes, no nor a number "
                 f"from 0 up, for instance {found[f'first_{name}']!r:.60}"
             )
 
@@ -385,6 +445,8 @@ def production_counts(
     gates: GateQuery | None = None,
     watch: Collection[str] = (),
     listed: Mapping[str, int] | None = None,
+    lengths: bool = False,
+    context_window: int | None = None,
 ) -> ProductionCounts:
     """Count the traces of a source.
 
@@ -416,6 +478,10 @@ def production_counts(
         Trace ids to look out for.
     listed : mapping of str to int, optional
         For each class, the number of first traces whose latest start is wanted, for `list_runs`.
+    lengths : bool, default False
+        Also count success by steps, tokens and share of the context window.
+    context_window : int, optional
+        Tokens that the context of a run may hold, for runs that state none.
 
     Raises
     ------
@@ -433,8 +499,11 @@ def production_counts(
     ceilings = {w.name: w.ceiling_usd for w in taxonomy.workflows}
     credits = {SCORE: credit or CreditTable.from_taxonomy(taxonomy)}
     credits |= {f"{SCORE}_{name}": table for name, table in (further or {}).items()}
-    workflows = ceilings if known_workflows_only else None
-    checked = check(source, used, taxonomy=taxonomy, workflows=workflows, zone=zone, further=extra)
+    workflows = ceilings if known_workflows_only and not source.results else None
+    checked = check(
+        source, used, taxonomy=taxonomy, workflows=workflows, zone=zone, further=extra,
+        context_window=context_window,
+    )  # fmt: skip
     rows = engine.keep(checked, "checked", numbered=True) if source.texts else checked
     rows = chosen(rows, model=gates.model if gates else None, since=since, until=until)
     codes = coding(rows, engine, used, taxonomy, None if workflows is None else tuple(workflows))
@@ -473,8 +542,13 @@ def production_counts(
             n=facts["n"],
             n_tasks=tasks.n if tasks else None,
         ),
+        lengths=count_lengths(
+            narrow, engine, codes, n=facts["n"], n_tasks=tasks.n if tasks else None
+        )
+        if lengths
+        else (),
         set_aside=tuple(set_aside),
-        notes=_notes(facts, cells, ceilings, used, zone),
+        notes=_notes(facts, cells, taxonomy, used, zone),
         watched=kept.watched,
         listed_until=_until(narrow, engine, taxonomy, listed or {}) if "started_at" in used else {},
         n_read=facts["n"] + sum(rows.n for rows in set_aside),
@@ -536,16 +610,18 @@ def _facts(
     good = found[found["reason"] == 0]
     if good.empty:
         return counts, dict.fromkeys(FACTS, 0) | {"first": None, "last": None}
-    row: dict[str, Any] = {"timed": 0, "clocked": 0, "tasked": 0, "first": None, "last": None}
+    row: dict[str, Any] = dict.fromkeys(OF_COLUMNS, 0) | {"first": None, "last": None}
     row |= dict(good.iloc[0])
     n = int(row["n"])
-    facts = {name: int(row[name]) for name in ("n", "naive_times", "no_units", "bad_latency")}
+    facts: dict[str, Any] = {name: int(row[name]) for name in FACTS if name in row}
     facts |= {
         "no_time": n - int(row["timed"]),
         "no_cost": n - int(row["costed"]),
         "no_latency": n - int(row["clocked"]) - facts["bad_latency"],
         "no_task": n - int(row["tasked"]),
     }
+    facts["levels"] = int(row["levels"]) or None
+    facts["edge"] = int(row["edge"]) / int(row["tiered"]) if row["tiered"] else None
     return counts, facts | {"first": row["first"], "last": row["last"]}
 
 
@@ -573,17 +649,19 @@ def _utc(at: Any) -> datetime | None:
 def _notes(
     facts: Mapping[str, Any],
     cells: Cells,
-    ceilings: Mapping[str, float | None],
+    taxonomy: Taxonomy,
     used: Mapping[str, str],
     zone: str,
 ) -> Notes:
     counted = np.bincount(cells.workflow.codes, weights=cells.sums["n"])
+    ceilings = {w.name: w.ceiling_usd for w in taxonomy.workflows}
     named = {name: int(facts[name]) for name in FACTS if name != "n"}
     # A missing column is no note on single traces.
     if "task_id" not in used:
         named["no_task"] = 0
     return Notes(
         **named,
+        words=class_of_word(taxonomy),
         timezone=zone,
         no_ceiling={
             name: int(n)
@@ -591,6 +669,8 @@ def _notes(
             if ceilings.get(name) is None
         },
         columns=dict(used),
+        levels=facts.get("levels"),
+        edge=facts.get("edge"),
     )
 
 
@@ -673,7 +753,7 @@ def _rows(source: Source, reading: Reading) -> Relation:
     workflows = [w.name for w in reading.taxonomy.workflows]
     rows = check(
         source, used, taxonomy=reading.taxonomy,
-        workflows=workflows if reading.known_workflows_only else None,
+        workflows=workflows if reading.known_workflows_only and not source.results else None,
         zone=checked_zone(reading.timezone),
     )  # fmt: skip
     return chosen(rows, model=None, since=reading.since, until=reading.until)
@@ -719,7 +799,7 @@ def laid_out(
         ),
         columns={
             **columns,
-            **dict.fromkeys(("tags", *SIGNALS)),
+            **dict.fromkeys(("tags", "tier", "difficulty", VERSION, HARNESS, *LENGTHS, *SIGNALS)),
             "trace_id": RUN,
             "model": TAG,
         },

@@ -12,7 +12,8 @@ from calibration.statistics.means import SquareSums
 from calibration.taxonomy import Taxonomy
 
 SIGNAL_COLUMNS = (
-    "tool_calls", "tool_errors", "loop", "max_repeats", "escalated", "feedback", "verdict",
+    "tool_calls", "tool_errors", "loops", "loop", "max_repeats", "loops_in_a_row", "escalated",
+    "feedback", "verdict",
 )  # fmt: skip
 
 MOST_UNITS, GROUPS = 5_000, 2_000
@@ -30,7 +31,8 @@ PERTURBED = "perturbed_arm"
 BAD: dict[str, str] = {
     "tools": "tool_calls or tool_errors are not whole numbers from 0 up, or there are more "
     "errors than calls",
-    "loop": "loop or max_repeats is neither true nor false nor a whole number from 0 up",
+    "loops": "loops, loops_in_a_row or max_repeats is neither true nor false nor a whole number "
+    "from 0 up",
     "escalated": "escalated is neither true nor false nor a whole number from 0 up",
     "feedback": "feedback is neither a number from -1 to 1 nor up, down or neutral",
     "verdict": "verdict is not one of {verdicts}",
@@ -62,6 +64,21 @@ class SignalSums:
         """The verdicts that were counted: the classes and none."""
         found = (key for key in self.recorded if key.startswith(VERDICT))
         return tuple(key.removeprefix(VERDICT) for key in found)
+
+    @property
+    def each(self) -> float:
+        """Number of tasks or runs per unit of the table."""
+        return self.n_units / max(1, self.table["unit"].nunique())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LengthSums:
+    """Runs and successes by bin of a length and unit, as `success_by_length` reads them."""
+
+    key: str
+    table: pd.DataFrame
+    n_units: int
+    by_task: bool
 
     @property
     def each(self) -> float:
@@ -173,9 +190,12 @@ class SetAsideRows:
 class Notes:
     """Counts of kept traces with something missing or replaced.
 
+    `bad_latency` and `bad_lengths` count values of latency, and runs with values of steps, tokens
+    or context, that are not numbers from 0 up; they are missing. `levels` is the number of
+    difficulties, `edge` the share of edge cases among the runs with a tier; None without any.
     `naive_times` were read in `timezone`. A trace without a cost or ceiling has no penalty, without
-    units one unit, without a task (where others have one) a task of its own. `bad_latency` counts
-    values that are not numbers from 0 up; they are missing. `columns` maps our columns to the
+    units one unit, without a task (where others have one) a task of its own. `in_words` counts
+    outcomes that are one of `words`, each taken as its class. `columns` maps our columns to the
     source's.
     """
 
@@ -186,9 +206,14 @@ class Notes:
     no_units: int
     no_latency: int
     bad_latency: int
+    bad_lengths: int
     no_task: int
+    in_words: int
+    words: Mapping[str, str]
     no_ceiling: Mapping[str, int]
     columns: Mapping[str, str]
+    levels: int | None = None
+    edge: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -227,6 +252,7 @@ class ProductionCounts:
     cost: Spread
     latency: Spread
     signals: SignalSums | None
+    lengths: tuple[LengthSums, ...]
     set_aside: tuple[SetAsideRows, ...]
     notes: Notes
     watched: bool

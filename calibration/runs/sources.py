@@ -17,13 +17,19 @@ import pandas as pd
 
 from calibration.errors import InputError
 from calibration.files import open_file
+from calibration.runs.benchmark_results import COLUMNS as RESULT_COLUMNS
+from calibration.runs.benchmark_results import benchmark_results
 from calibration.runs.engines import DuckDB, Engine, Postgres, Relation, Spark, StoredTable, quoted
 from calibration.runs.results import verdict_names
 from calibration.taxonomy import Taxonomy
 
 KINDS = {
     ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet",
+    ".json": "results",
 }  # fmt: skip
+
+# Columns of result files that are there even without a value.
+NEEDED = ("trace_id", "workflow", "outcome", "cost_usd", "line", "asr_file")
 
 DELIMITERS = ",;\t|"
 
@@ -55,8 +61,9 @@ UNREADABLE = (
 )
 
 READ = (
-    "trace_id", "workflow", "cost_usd", "units", "started_at", "latency_s", "model", "status",
-    "tool_calls", "tool_errors", "loop", "escalated", "feedback",
+    "trace_id", "workflow", "cost_usd", "units", "started_at", "latency_s", "model",
+    "agent_version", "status", "tool_calls", "tool_errors", "loops", "loops_in_a_row",
+    "escalated", "feedback",
 )  # fmt: skip
 
 TRACES = StoredTable('"traces"')
@@ -68,7 +75,8 @@ class Source:
 
     `texts` are values read once and kept; `file` and `row` name the columns with the place of a
     row, `first_row` its first number; `rejects` is true if the reader keeps unparsable lines, and
-    `null_is_unreadable` if it returns an empty row for them.
+    `null_is_unreadable` if it returns an empty row for them. The workflows of `results` of
+    benchmarks are benchmarks, of which a taxonomy need not know.
     """
 
     engine: Engine
@@ -81,6 +89,7 @@ class Source:
     first_row: int = 1
     rejects: bool = False
     null_is_unreadable: bool = False
+    results: bool = False
 
 
 @contextmanager
@@ -97,7 +106,8 @@ def open_files(
     Parameters
     ----------
     patterns : sequence of str or Path
-        All of one kind; .csv, .tsv, .jsonl and .ndjson may be compressed (.gz, .zst).
+        All of one kind; .csv, .tsv, .jsonl and .ndjson may be compressed (.gz, .zst). A .json file
+        is a result file of a benchmark.
     memory_limit : str, default "50%"
         Memory of DuckDB, as ``4GB`` or a share of this machine's; it spills to `temporary`. The
         default is also bounded by 500 MB and 50 bytes for each byte of the files.
@@ -117,6 +127,10 @@ def open_files(
     shown = (
         str(patterns[0]) if len(patterns) == 1 else f"{patterns[0]} and {len(patterns) - 1} more"
     )
+    if kind == "results":
+        with _open_results(paths, shown, memory_limit) as source:
+            yield source
+        return
     with _duckdb(
         memory_limit, threads, temporary, most_hashes, ordered=kind != "parquet"
     ) as engine:
@@ -171,8 +185,7 @@ def _paths(patterns: Sequence[str | Path]) -> tuple[list[str], str]:
     for path in paths:
         if not os.path.getsize(path):
             raise InputError(f"{path}: the file is empty; it needs a header or a trace")
-    # DuckDB expands patterns itself: a plain name must remain one.
-    return [glob.escape(os.path.abspath(path)) for path in dict.fromkeys(paths)], kinds.pop()
+    return [os.path.abspath(path) for path in dict.fromkeys(paths)], kinds.pop()
 
 
 def _kind(path: str) -> str:
@@ -182,7 +195,29 @@ def _kind(path: str) -> str:
     kind = KINDS.get(Path(name).suffix)
     if kind is None:
         raise InputError(f"{path}: .csv, .tsv, .jsonl, .ndjson and .parquet files are read")
+    if kind == "results" and name != path.lower():
+        raise InputError(f"{path}: unpack it first; of packed files .csv and .jsonl are read")
     return kind
+
+
+@contextmanager
+def _open_results(paths: Sequence[str], name: str, memory_limit: str) -> Iterator[Source]:
+    """Open result files of benchmarks; a column without a value is not there."""
+    parts = [
+        pd.DataFrame(benchmark_results(Path(path)), columns=list(RESULT_COLUMNS), dtype="string")
+        .assign(asr_file=path)
+        for path in paths
+    ]  # fmt: skip
+    frame = pd.concat(parts, ignore_index=True)
+    if frame.empty:
+        raise InputError(f"{name}: holds no runs")
+    # One agent version is none to tell apart.
+    gone = [c for c in frame if c not in NEEDED and frame[c].isna().all()]
+    gone += ["agent_version"] * (frame["agent_version"].nunique() == 1)
+    frame = frame.drop(columns=gone).astype({"line": "int64"})
+    with open_frame(frame, name=name, memory_limit=memory_limit) as source:
+        columns = {c: kind for c, kind in source.columns.items() if c != source.row}
+        yield replace(source, columns=columns, file="asr_file", row="line", results=True)
 
 
 @contextmanager
@@ -213,7 +248,9 @@ def _duckdb(
 
 
 def _read(engine: DuckDB, paths: list[str], kind: str, name: str) -> Source:
-    files = "[" + ", ".join(map(_literal, paths)) + "]"
+    # DuckDB expands patterns itself: a plain name must remain one.
+    plain = [glob.escape(path) for path in paths]
+    files = "[" + ", ".join(map(_literal, plain)) + "]"
     if kind == "parquet":
         _check_rows(engine, files, paths, name)
         engine.connection.execute(
@@ -225,7 +262,7 @@ def _read(engine: DuckDB, paths: list[str], kind: str, name: str) -> Source:
             file="asr_file", row="file_row_number", first_row=0,
         )  # fmt: skip
     if kind == "csv":
-        scan = _csv_scan(engine, paths)
+        scan = _csv_scan(engine, plain)
     else:
         fields = _json_fields(engine, files)
         columns = ", ".join(f"{_literal(field)}: 'VARCHAR'" for field in fields)
@@ -659,8 +696,6 @@ def from_store(
         found[name] = frame[name].where(frame[name].isna(), frame[name].astype("str"))
     if frame["task_key"].duplicated().any():
         found["task_id"] = frame["task_key"]
-    # Columns of gates.
-    found["loops"] = frame["loop"]
     if verdicts is not None:
         known = verdicts[verdicts["outcome"].isin(verdict_names(taxonomy))]
         found["verdict"] = found["trace_id"].map(known.set_index("trace_id")["outcome"])

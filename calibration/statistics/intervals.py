@@ -193,6 +193,41 @@ def logit_interval(
     return float(special.expit(centre - reach)), float(special.expit(centre + reach))
 
 
+def chance_at_least(found: Estimate, target: float) -> float | None:
+    """Return the chance beyond a target that the interval of a rate implies; None without one.
+
+    The side of the interval that faces the target is taken as that of t with the degrees of freedom
+    of the estimate (normal without them), on the logit scale where value and limit lie in (0, 1):
+    beyond each limit is half of what the interval leaves out. It is a reference distribution, not a
+    probability of the true rate.
+
+    Parameters
+    ----------
+    found : Estimate
+    target : float
+        Any number.
+
+    Examples
+    --------
+    An upper limit of .6 leaves .025 above it, the value itself a half:
+
+    >>> rate = Estimate(value=0.5, interval=(0.35, 0.6), n=90, method="logit, normal")
+    >>> chance_at_least(rate, 0.6), chance_at_least(rate, 0.5), chance_at_least(rate, 0.35)
+    (0.025, 0.5, 0.975)
+    """
+    if found.value is None or found.interval is None:
+        return None
+    limit, centre, wanted = found.interval[1 if target > found.value else 0], found.value, target
+    if all(0 < end < 1 for end in (limit, centre, wanted)):
+        limit, centre, wanted = map(float, special.logit((limit, centre, wanted)))
+    if limit == centre:
+        return None
+    tail, freedom = (1 - found.confidence_level) / 2, found.df or inf
+    reach = t_quantile(1 - tail, freedom) if freedom < inf else normal_quantile(1 - tail)
+    place = reach * (centre - wanted) / abs(limit - centre)
+    return t_chance(place, freedom) if freedom < inf else normal_chance(place)
+
+
 def wilson_interval(successes: float, n: float, *, confidence_level: float) -> tuple[float, float]:
     """Return the Wilson score interval for a share; counts may be fractional (effective).
 

@@ -721,3 +721,26 @@ def quantile_of_bins(bins: FloatArray, q: float) -> float:
     k = int(np.searchsorted(last, place, side="right"))
     inside = place - (last[k] - n[k])
     return float(lowest[k] + (highest[k] - lowest[k]) * (inside / (n[k] - 1) if n[k] > 1 else 0.0))
+
+
+def edges_of_bins(values: FloatArray, parts: int = 5) -> tuple[float, ...]:
+    """Return the upper ends of all parts but the last, of about equal numbers of runs.
+
+    Equal values lie in one part, so there may be fewer.
+
+    Parameters
+    ----------
+    values : float array, shape (n, 3)
+        Count, lowest and highest value of narrow bins, as in `quantile_of_bins`.
+
+    Examples
+    --------
+    Half of ten runs have one step:
+
+    >>> edges_of_bins(np.array([[5.0, 1, 1], [3, 2, 2], [2, 9, 9]]))
+    (1.0, 2.0)
+    """
+    if not values.size:
+        return ()
+    ends = {quantile_of_bins(values, k / parts) for k in range(1, parts)}
+    return tuple(sorted(end for end in ends if end < values[:, 2].max()))

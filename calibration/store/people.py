@@ -241,7 +241,9 @@ class PeopleStore(StorePart):
             cursor.execute(
                 "INSERT INTO taxonomy SELECT ?, ?, ?, greatest(?::TIMESTAMP, "
                 "(SELECT max(created_at) + INTERVAL 1 MICROSECOND FROM taxonomy)) "
-                "ON CONFLICT (fingerprint) DO UPDATE SET created_at = excluded.created_at",
+                "ON CONFLICT (fingerprint) DO UPDATE SET created_at = excluded.created_at, "
+                # Of the same fingerprint: at most another catalogue of tags.
+                "body = excluded.body",
                 [taxonomy.fingerprint, taxonomy.version, body, utc_now()],
             )
             for workflow in taxonomy.workflows:

@@ -108,10 +108,18 @@ WITH called AS (
   ) AS calls
   FROM read_parquet(?) WHERE list_contains(?::VARCHAR[], trace_id)
 )
-SELECT trace_id FROM called WHERE len(list_filter(
+, run AS (
+  -- Sorted, identical calls lie in a row, wherever they were made.
+  SELECT trace_id, calls, FALSE AS in_a_row FROM (
+    SELECT trace_id, list_sort(calls) AS calls FROM called
+  )
+  UNION ALL SELECT trace_id, calls, TRUE FROM called
+)
+SELECT trace_id, bool_or(in_a_row) FROM run WHERE len(list_filter(
   range(1, len(calls) - {_LAST} + 1),
   lambda k: {" AND ".join(f"calls[k] = calls[k + {n}]" for n in range(1, LOOP))}
 )) > 0
+GROUP BY trace_id
 """
 
 _FEEDBACK = """
@@ -235,16 +243,16 @@ def read_tasks(cursor: Cursor, part: Path, ids: list[str], most: int) -> dict[st
     return {trace_id: task or "" for trace_id, task in found}
 
 
-def read_looping(cursor: Cursor, part: Path, ids: list[str]) -> set[str]:
+def read_looping(cursor: Cursor, part: Path, ids: list[str]) -> dict[str, bool]:
     """Return which of these traces are in a loop, as `records.repeats_of` says, without their text.
 
-    A test keeps the two alike.
+    The value says whether identical calls were made in a row. A test keeps the two alike.
     """
     try:
         found = cursor.execute(_LOOPING, [str(part), ids]).fetchall()
     except duckdb.Error as error:
         raise _unreadable(part) from error
-    return {trace_id for (trace_id,) in found}
+    return dict(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -733,18 +741,24 @@ def perturbed(traces: pd.DataFrame) -> "pd.Series[bool]":
     return arms.isin([arm for arm in arms.dropna().unique() if is_perturbed(arm)])
 
 
-def _looping(db: Database, cursor: Cursor) -> set[str]:
-    """Return the traces in a loop."""
+def _looping(db: Database, cursor: Cursor) -> dict[str, bool]:
+    """Return the traces in a loop, and whether identical calls were made in a row."""
     # The index of tools leaves few transcripts to read.
     found = cursor.execute(
-        "SELECT part, list(DISTINCT trace_id) FROM trace_tool JOIN trace USING (trace_id) "
-        "WHERE calls >= ? GROUP BY part",
+        "SELECT part, list(DISTINCT trace_id) FROM (SELECT trace_id FROM trace_tool "
+        "GROUP BY trace_id, tool HAVING sum(calls) >= ?) JOIN trace USING (trace_id) GROUP BY part",
         [LOOP],
     ).fetchall()
     directory = parts_directory(db.path)
-    return {t for part, ids in found for t in read_looping(cursor, directory / part, ids)}
+    looped: dict[str, bool] = {}
+    for part, ids in found:
+        looped |= read_looping(cursor, directory / part, ids)
+    return looped
 
 
+OPERATION = [
+    "trace_id", "tool_calls", "tool_errors", "loops", "loops_in_a_row", "escalated", "feedback",
+]  # fmt: skip
 REPEATED = ["trace_id", "part", "actions", "n_errors", "call_latency_s", "violations"]
 NOTHING = pd.DataFrame(columns=["trace_id", "part", "escalated", "feedback"], dtype="object")
 
@@ -986,12 +1000,12 @@ class TraceStore(StorePart):
 
         Columns: trace_id, seq, source, workflow, task_key, trial, model, agent_version, status,
         started_at, latency_s, n_steps, cost_usd (missing: NaN), units, ceiling_usd (missing: NaN),
-        simulated, perturbation (missing: none was recorded).
+        simulated, perturbation (missing: none was recorded), total_tokens, context_tokens.
         """
         return self._frame(
             "SELECT trace_id, seq, source, t.workflow, task_key, trial, model, agent_version, "
             "status, started_at, latency_s, n_steps, cost_usd, units, w.ceiling_usd, simulated, "
-            "perturbation "
+            "perturbation, total_tokens, context_tokens "
             "FROM trace t LEFT JOIN workflow w ON w.name = t.workflow ORDER BY seq",
         )
 
@@ -1029,9 +1043,9 @@ class TraceStore(StorePart):
     def operation_frame(self) -> pd.DataFrame:
         """Return the operational signals of every trace, in the order of import.
 
-        Columns: trace_id, tool_calls, tool_errors (of the agent, not the simulated user), loop (1:
-        the same call three times in a row, else 0; these three are missing without steps),
-        escalated and feedback (fields of the file; missing: none).
+        Columns: trace_id, tool_calls, tool_errors (of the agent, not the simulated user), loops (1:
+        identical calls three times or more, else 0), loops_in_a_row (1: in a row; these four are
+        missing without steps), escalated and feedback (fields of the file; missing: none).
         """
         with self._db.read() as cursor:
             looped = _looping(self._db, cursor)
@@ -1044,9 +1058,11 @@ class TraceStore(StorePart):
         # A part may still hold a replaced trace: the index names the current part.
         found = index.merge(pd.concat([NOTHING, *feedback]), on=["trace_id", "part"], how="left")
         found = found.merge(tools, on="trace_id", how="left")
-        loop = found["trace_id"].isin(looped).astype("float64")
-        found["loop"] = loop.where(found["tool_calls"].notna())
-        return found[["trace_id", "tool_calls", "tool_errors", "loop", "escalated", "feedback"]]
+        in_a_row = {trace_id for trace_id, row in looped.items() if row}
+        for name, of in (("loops", set(looped)), ("loops_in_a_row", in_a_row)):
+            mark = found["trace_id"].isin(of).astype("float64")
+            found[name] = mark.where(found["tool_calls"].notna())
+        return found[OPERATION]
 
     @open_to(LEAD)
     def repeated_frame(self) -> pd.DataFrame:

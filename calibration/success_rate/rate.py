@@ -34,6 +34,9 @@ from calibration.success_rate.runs import (
 )
 from calibration.taxonomy import Taxonomy
 
+# The rate among the names of classes.
+ASR = "asr"
+
 # Units of all groups of a breakdown, and the fewest per group.
 ALL_UNITS, LEAST_UNITS = 2_400, 120
 
@@ -160,6 +163,34 @@ def rate_of_counts(
         n_clusters=counts.n_tasks,
         rounding=found.units.rounding,
     )
+
+
+def shares_at_least(
+    counts: RunCounts,
+    targets: Mapping[str, float],
+    *,
+    rng: np.random.Generator,
+    **options: Unpack[Resampling],
+) -> dict[str, float | None]:
+    """Return the share of the resamples of `rate_of_counts` at or above each target.
+
+    The rate is named `ASR`, the share of a class by the class; None where the interval is not one
+    of resamples. A generator in the same state gives the resamples behind the interval.
+
+    Examples
+    --------
+    >>> from calibration.success_rate.runs import count_runs
+    >>> from calibration.taxonomy import default_taxonomy
+    >>> counts = count_runs([0] * 20 + [2] * 20, taxonomy=default_taxonomy())
+    >>> rng = np.random.default_rng(1)
+    >>> shares_at_least(counts, {"asr": 0.2, "complete": 0.9}, rng=rng)
+    {'asr': 1.0, 'complete': 0.0}
+    """
+    found = resample(units_of(counts, rng=rng), rng=rng, **options)
+    return {
+        name: found.share_at_least(target, "score" if name == ASR else share_feature(name))
+        for name, target in targets.items()
+    }
 
 
 def _value(found: Resampled, name: str) -> float:

@@ -398,6 +398,18 @@ class Resampled:
             se=se,
         )
 
+    def share_at_least(self, target: float, top: str, bottom: str = "runs") -> float | None:
+        """Return the share of the resamples on which a ratio is at or above a target.
+
+        None where the interval of `ratio` is not one of resamples.
+        """
+        draws = self.ratio_draws(top, bottom)
+        if draws is None or np.isnan(draws).any():
+            return None
+        few = int(self.units.entering[self.units.column(bottom)]) < BOOTSTRAP_UNITS
+        variance = linearised_variance(self.influence(top, bottom), self.units)
+        return None if few or variance < NO_VARIANCE else float((draws >= target).mean())
+
     def method(self, entering: int) -> str:
         """Return the name of the interval over that many units."""
         units = self.units

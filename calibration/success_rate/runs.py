@@ -94,7 +94,7 @@ def scores(outcomes: ArrayLike, penalties: ArrayLike, *, credit: ArrayLike) -> F
 
 NEEDED = ("stratum", "weight", "outcome", "cost_known", "penalty_step", "n", "penalty", "score")
 OTHER_SCORE = "score_"
-BY = ("week", "workflow", "model")
+BY = ("week", "workflow", "model", "agent_version")
 
 # Keys up to this number are counted in an array, larger ones are sorted.
 DENSE = 8_000_000

@@ -251,7 +251,9 @@ def _check_against(before: Sequence[LabelRow], label: LabelRow) -> None:
             )
 
 
-def verdict_rows(source: Source, *, required: Sequence[str] = ()) -> Iterator[VerdictRow]:
+def verdict_rows(
+    source: Source, *, required: Sequence[str] = (), graded: bool = False
+) -> Iterator[VerdictRow]:
     """Yield the rows of a table of verdicts.
 
     Columns: trace_id, outcome; optional workflow, task, stratum (of an uneven draw), cost_usd,
@@ -259,9 +261,9 @@ def verdict_rows(source: Source, *, required: Sequence[str] = ()) -> Iterator[Ve
     5), evidence_step, evidence_quote, perturbation, and sample: 0 or empty for the first verdict on
     a trace, 1 and up for further ones. `of_all` marks a first one that is the verdict of all
     samples together, `cause` says why there is none, `prompt` what the judge read: ``whole`` or
-    ``cut``. `required` ones must not be empty.
+    ``cut``. `required` ones must not be empty. If `graded`, a table with grades needs no outcomes.
     """
-    for line, row in _with_outcome(source, required):
+    for line, row in _with_outcome(source, required, or_else="grade" if graded else "outcome"):
         with located(place_of(source), line):
             found = _verdict(line, row)
         yield found
@@ -271,7 +273,7 @@ def _verdict(line: int, row: Row) -> VerdictRow:
     return VerdictRow(
         line=line,
         trace_id=cell_text(row["trace_id"]),
-        outcome=cell_text(row["outcome"]),
+        outcome=cell_text(row.get("outcome")),
         cause=_cause(row),
         prompt=_prompt(row),
         sample=cell_whole(row, "sample", maximum=MAX_SAMPLE) or 0,
@@ -378,9 +380,11 @@ def read_ceilings(path: Path) -> dict[str, float]:
     return ceilings
 
 
-def _with_outcome(source: Source, required: Sequence[str]) -> Iterator[tuple[int, Row]]:
-    """Yield rows with a trace and an outcome field, which may be empty."""
+def _with_outcome(
+    source: Source, required: Sequence[str], *, or_else: str = "outcome"
+) -> Iterator[tuple[int, Row]]:
+    """Yield rows with a trace and an outcome field, or another one, which may be empty."""
     for line, row in any_rows(source, required=("trace_id", *required)):
-        if "outcome" not in row:
+        if "outcome" not in row and or_else not in row:
             raise InputError(f"{place_of(source)}, line {line}: field 'outcome' is missing")
         yield line, row

@@ -3,11 +3,18 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from calibration.errors import InputError
+from calibration.runs.benchmark_results import (
+    ERROR,
+    NOT_PASSED,
+    NoResultsError,
+    benchmark_results,
+)
 from calibration.statistics.estimate import BoolArray, FloatArray
 from calibration.tables.labels import MAX_USD, Source
 from calibration.tables.rows import (
@@ -124,6 +131,7 @@ def read_trials(
     with the reason. So is a trial that is there again with the same result, and every row of a
     trial that is there with both results. Without a column trial every row is a trial. Other
     optional columns are cost_usd and `tags`; of an `audit` reviewed, tool_calls and response too.
+    In a result file of a benchmark (.json) a run that ended in an error did not pass.
 
     Raises
     ------
@@ -134,7 +142,7 @@ def read_trials(
     path = place_of(source)
     reading, columns = _TrialRows(path=path, tags_from=tags), None
     numbered, others = False, tuple[str, ...]()
-    for line, row in any_rows(source):
+    for line, row in _trial_rows(source):
         if columns is None:
             wanted = (TASK, success, *([] if tags == TAGS else [tags]))
             columns = _columns(path, row, wanted)
@@ -159,6 +167,29 @@ def read_trials(
         tags=tuple(reading.tags[k] for k in kept) if tags in columns else (),
         audited=tuple(reading.audited[k] for k in kept) if audit else (),
     )
+
+
+def _trial_rows(source: Source) -> Iterator[tuple[int, Row]]:
+    """Yield rows of trials, also from a result file of a benchmark."""
+    if isinstance(source, Path) and source.suffix == ".json":
+        try:
+            found = benchmark_results(source)
+        except NoResultsError:
+            found = []
+        if found and not any(run["task_id"] for run in found):
+            raise InputError(
+                f"{source}: names only the entries that failed, so its tasks cannot be told apart; "
+                "`asr report` takes it"
+            )
+        columns = (TASK, TRIAL, *OTHERS, "cost_usd")
+        known = [name for name in columns if any(run[name] for run in found)]
+        for run in found:
+            row: Row = {name: run[name] for name in known}
+            row[SUCCESS] = NOT_PASSED if run["outcome"] == ERROR else run["outcome"]
+            yield int(run["line"] or 0), row
+        if found:
+            return
+    yield from any_rows(source)
 
 
 def _columns(path: str, row: Row, needed: Iterable[str]) -> frozenset[str]:

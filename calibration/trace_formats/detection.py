@@ -93,8 +93,8 @@ def detect(path: Path) -> Importer:
             return importer
     known = ", ".join(importer.title for importer in FORMATS)
     raise TraceFormatError(
-        f"{path}: format not recognised: {found}. Read are {known}; "
-        "`asr import --formats` says what each looks like"
+        f"{path}: format not recognised: {found}. Read are {known}; `asr import --formats` says "
+        "what each looks like. Outcomes without steps are runs, which `asr report` reads"
     )
 
 

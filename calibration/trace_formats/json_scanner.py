@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from calibration.errors import TraceFormatError
-from calibration.files import RepeatedKeyError, unique_keys
+from calibration.errors import InputError, TraceFormatError
+from calibration.files import MOST_PARTS, RepeatedKeyError, crowded, parse_json, unique_keys
 from calibration.trace_formats.base import MAX_TRACE_BYTES
 from calibration.trace_formats.compressed import open_text
 from calibration.trace_formats.fields import FieldError, storable
@@ -17,8 +17,6 @@ from calibration.trace_formats.fields import FieldError, storable
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n"
 
-# An empty list takes 30 times the memory of its two characters.
-MAX_PARTS = 2_000_000
 MAX_ELEMENTS = 5_000_000
 
 # Escapes that decode to NUL or to characters that UTF-8 cannot hold.
@@ -27,7 +25,7 @@ _SUSPECT = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 _CUT = "the file ends in the middle of it: it was not written to the end"
 _TOO_LONG = f"is longer than {MAX_TRACE_BYTES // 1_000_000} MB"
-_TOO_MANY = f"has more than {MAX_PARTS:,} lists and objects"
+_TOO_MANY = f"has more than {MOST_PARTS:,} lists and objects"
 _CHUNK = 1_000_000
 _SMALLEST = 1_024
 # What the end of a window cuts is found wrong at most so many characters before it.
@@ -78,25 +76,11 @@ def decode_line(line: bytes) -> object:
 
 def decode_text(text: str) -> object:
     """Decode JSON text as `decode_line` does."""
-    if _crowded(text):
-        raise FieldError(_TOO_MANY)
     try:
-        value: object = _DECODER.decode(text)
-        return storable(value) if _SUSPECT.search(text) else value
-    except json.JSONDecodeError as error:
-        cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
-        why = "it ends in the middle" if cut else f"{error.msg} at column {error.colno}"
-        raise FieldError(f"is not JSON: {why}") from error
-    except RecursionError as error:
-        raise FieldError("is not usable JSON: nested too deeply") from error
-    except RepeatedKeyError as error:
-        raise FieldError(f"is not usable JSON: {error}") from error
-    except ValueError as error:  # a number of more than 4,300 digits
-        raise FieldError("is not usable JSON: a number has too many digits") from error
-
-
-def _crowded(text: str) -> bool:
-    return len(text) > MAX_PARTS and text.count("[") + text.count("{") > MAX_PARTS
+        value = parse_json(text)
+    except InputError as error:
+        raise FieldError(str(error)) from error
+    return storable(value) if _SUSPECT.search(text) else value
 
 
 class JsonText:
@@ -186,7 +170,7 @@ class JsonText:
         while True:
             text = self._text(position, size)
             whole = position + size >= self._size
-            if size > _CHUNK and _crowded(text):
+            if size > _CHUNK and crowded(text):
                 raise self.error(position, f"a value starts here and {_TOO_MANY}")
             try:
                 value, end = _DECODER.raw_decode(text)

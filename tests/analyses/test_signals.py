@@ -94,7 +94,7 @@ def found(tmp_path: Path) -> Found:
 def test_values_by_hand(found: Found) -> None:
     said = {s.key: (s.over_all.value, s.over_all.n) for s in found.signals}
     # Rows of 3, 2, 1, 4 and 1, 1; one trace has steps and no call, one has no steps.
-    assert said["loops"] == (2 / 7, 7)
+    assert (said["loops"], said["loops_in_a_row"]) == ((3 / 7, 7), (2 / 7, 7))
     assert said["tool_errors"] == (3 / 18, 18)
     assert said["errors"] == (1 / 4, 4)
     assert said["timeouts"] == (1 / 4, 4)
@@ -128,7 +128,7 @@ def test_a_replaced_trace_is_read_from_its_newer_part(tmp_path: Path) -> None:
         store.ingest([old])
         store.ingest([new], take_changed=True)
         row = store.operation_frame().iloc[0]
-    assert (row["loop"], row["tool_calls"], row["feedback"]) == (0.0, 1.0, "down")
+    assert (row["loops"], row["tool_calls"], row["feedback"]) == (0.0, 1.0, "down")
 
 
 def test_answers_to_calls_in_one_turn_are_no_loop_and_calls_without_arguments_are(
@@ -146,7 +146,7 @@ def test_answers_to_calls_in_one_turn_are_no_loop_and_calls_without_arguments_ar
     with Store.open(tmp_path / "s.duckdb", create=True) as store:
         store.ingest([make_trace(trace_id, steps=made) for trace_id, made in rows.items()])
         frame = store.operation_frame()
-    assert sorted(frame["trace_id"][frame["loop"] == 1]) == ["r2", "r3"]
+    assert sorted(frame["trace_id"][frame["loops"] == 1]) == ["r2", "r3"]
 
 
 WEEKS = ("2026-09-28T10:00:00Z", "2026-10-05T10:00:00Z")

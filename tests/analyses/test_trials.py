@@ -13,13 +13,8 @@ from click.testing import CliRunner
 
 from calibration.analyses.reliability.trial_plan import plan_trials
 from calibration.analyses.reliability.trials import TrialOptions, TrialsAnalysis, analyse_trials
-from calibration.analyses.success_rate.from_runs import (
-    SEVERAL_VERSIONS,
-    read_production,
-)
-from calibration.analyses.success_rate.from_runs import (
-    passes as passes_of_files,
-)
+from calibration.analyses.success_rate.from_runs import passes as passes_of_files
+from calibration.analyses.success_rate.from_runs import read_production
 from calibration.analyses.success_rate.report import Passes, ReportOptions
 from calibration.cli import main
 from calibration.errors import CalibrationError, InputError
@@ -373,8 +368,14 @@ def test_a_report_on_a_file_has_the_passes_of_each_model(tmp_path: Path) -> None
     for point in made.points:
         assert point.pass_hat_k.value == same.pass_hat_k[point.k].estimate.value
         assert point.pass_at_k.value == same.pass_at_k[point.k].estimate.value
-    several = replace(read, columns=(*read.columns, "agent_version"))
-    assert passes_of_files(several, options) == ((), SEVERAL_VERSIONS)
+    # Versions are never pooled.
+    halves = rows.assign(agent_version=np.where(rows["trial"] < 2, "v1", "v2"))
+    halves.to_csv(file, index=False)
+    read = read_production([str(file)], taxonomy=default_taxonomy(), options=options)
+    assert [(of.agent, of.most_trials) for of in passes_of_files(read, options)[0]] == [
+        ("m v1", 2),
+        ("m v2", 2),
+    ]
 
 
 def test_the_command_names_what_is_wrong_and_exits_with_its_code(tmp_path: Path) -> None:

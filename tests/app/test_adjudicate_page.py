@@ -14,6 +14,7 @@ from app.desk.events import Receipts, apply_events
 from calibration.errors import NotAllowedError
 from calibration.records import Reviewer
 from calibration.store import Store
+from calibration.taxonomy import default_taxonomy
 from tests.analyses.worlds import World, make_world
 from tests.app.conftest import NewStore, OpenApp, press, texts
 
@@ -164,6 +165,9 @@ def test_a_proposal_is_edited_then_taken(
     with Store.open(store_file) as store:
         read = team_handbook(store)["all_subgoals"]
     assert read.endswith("Added by your team:\n- A missing source is a missing sub-goal.")
+    # The catalogue of tags is there too.
+    for pattern in default_taxonomy().patterns:
+        assert f"{pattern.tag}: {pattern.definition}\nTest: {pattern.test}" in texts(app)
 
 
 def test_the_page_is_for_leads(world: NewStore) -> None:

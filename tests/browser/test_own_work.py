@@ -5,6 +5,7 @@ import json
 import pytest
 from playwright.sync_api import Page, expect
 
+from calibration.taxonomy import default_taxonomy
 from tests.browser.conftest import Server
 from tests.browser.desk import Desk, read_back
 from tests.browser.samples import build_store
@@ -77,10 +78,16 @@ def test_marks_survive_a_killed_server_and_tab(desk: Desk, server: Server, page:
     desk.wait_painted(here)
     expect(page.locator(".chip")).to_have_count(0)
 
-    # Tags of one's own are offered; the arrow takes one. A confidence can be taken off.
+    # Tags of one's own are offered, then those of the catalogue, which says what they mean; the
+    # arrow takes one. A confidence can be taken off.
     desk.press("t")
-    expect(page.locator(".tag-hint")).to_have_text(["late reply", "policy"])
-    for key in ("ArrowDown", "ArrowDown", "Enter", "Escape"):
+    catalogue = [pattern.tag for pattern in default_taxonomy().patterns[:4]]
+    expect(page.locator(".tag-hint")).to_have_text(["late reply", "policy", *catalogue])
+    expect(page.locator(".tag-meaning")).to_be_hidden()
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+    expect(page.locator(".tag-meaning")).to_contain_text(default_taxonomy().patterns[0].test)
+    for key in ("ArrowUp", "Enter", "Escape"):
         page.keyboard.press(key)
     second = desk.get("trace")
     desk.press("22")

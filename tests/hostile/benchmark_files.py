@@ -1,4 +1,4 @@
-"""Files of tau-bench and tau2-bench, and transcripts, with one wrong part."""
+"""Files of tau-bench and tau2-bench, transcripts and result files, with one wrong part."""
 
 import json
 from typing import Any
@@ -133,3 +133,63 @@ WRONG_TRANSCRIPTS: dict[str, dict[str, Any]] = {
 for number, (kind, changes) in enumerate(WRONG_TRANSCRIPTS.items()):
     add("import", kind, lines(spoken(), spoken(**{"trial_id": number + 2} | changes)),
         name="spoken.jsonl", rows=2)  # fmt: skip
+
+
+def swe(**changes: Any) -> str:
+    """Return the report of a run of SWE-bench."""
+    ids = {"resolved_ids": ["a", "b", "c"], "unresolved_ids": ["d", "e"], "error_ids": ["f"]}
+    return json.dumps(ids | changes)
+
+
+def terminal(*trials: Any) -> str:
+    """Return the results of a run of Terminal-Bench."""
+    good = {"task_id": "t", "trial_name": "t.1", "is_resolved": True, "failure_mode": "unset"}
+    return json.dumps({"results": [*(good | {"trial_name": f"t.{k}"} for k in range(5)), *trials]})
+
+
+def harbor(**changes: Any) -> str:
+    """Return the result of a trial of Harbor."""
+    trial = {"task_name": "t", "trial_name": "t__1", "verifier_result": {"rewards": {"reward": 1}}}
+    return json.dumps(trial | {"agent_result": {"cost_usd": 0.1}} | changes)
+
+
+COUNTS = {"accuracy": 0.5, "correct_count": 1, "total_count": 2}
+RESULTS: dict[str, str] = {
+    "swe-ids-str": swe(resolved_ids="a"),
+    "swe-ids-nested": swe(resolved_ids=[["a"], {"b": 1}, None, True, 1.5, "ok"]),
+    "swe-ids-twice": swe(unresolved_ids=["a", "a"]),
+    "swe-ids-long": swe(resolved_ids=["x" * 100_000, "y"]),
+    "swe-ids-nul": swe(resolved_ids=["a\u0000b", "\ud800", "=1+1", "\u202e"]),
+    "swe-unresolved-obj": swe(unresolved_ids={"a": 1}),
+    "swe-many": swe(resolved_ids=[f"i{k}" for k in range(200_001)]),
+    "swe-instance": json.dumps({"a": {"resolved": 1, "patch_exists": True}}),
+    "bfcl-negative": lines(COUNTS | {"correct_count": -1, "total_count": 0}, {"id": "a"}),
+    "bfcl-float": lines(COUNTS | {"correct_count": 1.0}, {"id": "a"}),
+    "bfcl-true": lines(COUNTS | {"correct_count": True}, {"id": "a"}),
+    "bfcl-huge": lines(COUNTS | {"correct_count": 10**30, "total_count": 10**30 + 1}, {"id": "a"}),
+    "bfcl-ids": lines(COUNTS, {"id": ["a"]}),
+    "bfcl-entry-list": lines(COUNTS, [1]),
+    "bfcl-cut": lines(COUNTS) + '{"id": "a"',
+    "mle-nums": json.dumps({"competition_reports": [1, None, "x"]}),
+    "mle-medal": json.dumps({"competition_reports": [{"competition_id": "a", "any_medal": "no"}]}),
+    "mle-medal-num": json.dumps({"competition_reports": [{"competition_id": 1, "any_medal": 3}]}),
+    "tb-nums": terminal(1, None, []),
+    "tb-mode-obj": terminal({"task_id": "x", "trial_name": "y", "failure_mode": {"a": 1}}),
+    "tb-resolved-str": terminal({"task_id": "x", "trial_name": "y", "is_resolved": "soon"}),
+    "tb-times": terminal({"task_id": "x", "trial_name": "y", "is_resolved": True,
+                          "trial_started_at": "0001-01-01", "agent_started_at": 5,
+                          "agent_ended_at": "9999-12-31T23:59:59"}),
+    "harbor-cost-nan": harbor(agent_result={"cost_usd": float("nan")}),
+    "harbor-cost-neg": harbor(agent_result={"cost_usd": -1}),
+    "harbor-cost-huge": harbor(agent_result={"cost_usd": 10**400}),
+    "harbor-reward-nan": harbor(verifier_result={"rewards": {"reward": float("nan")}}),
+    "harbor-reward-huge": harbor(verifier_result={"rewards": {"reward": 10**400}}),
+    "harbor-reward-obj": harbor(verifier_result={"rewards": {"reward": {"a": 1}}}),
+    "harbor-rewards-list": harbor(verifier_result={"rewards": [1]}),
+    "harbor-agent-str": harbor(agent_info="x", config=nested(10)),
+    "harbor-deep": raw(json.loads(harbor()), "config", nested(3_000)),
+    "harbor-key-twice": harbor()[:-1] + ', "task_name": "u"}',
+    "results-two": swe() + swe(),
+}  # fmt: skip
+for kind, text in RESULTS.items():
+    add("report", kind, text, name="m.r.json")

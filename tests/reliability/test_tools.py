@@ -293,7 +293,7 @@ def test_loops_are_counted_over_the_interactions_of_a_conversation() -> None:
     ]  # fmt: skip
     found = analysed(rows)
     assert (found.loops.n_in_a_row, found.loops.n_anywhere) == (1, 2)
-    assert found.loops.examples == ("row",)
+    assert found.loops.examples == ("row", "spread")
     assert found.conversations[1].repeats.in_a_row == 1
 
 
@@ -450,10 +450,12 @@ def test_the_store_counts_loops_as_the_library_does(
     ]
     with Store.open(tmp_path_factory.mktemp("loops") / "asr.duckdb", create=True) as store:
         store.ingest(traces)
-        found = store.operation_frame().set_index("trace_id")["loop"]
-    assert {t.trace_id: repeats_of(t.steps).loops for t in traces} == {
-        trace_id: loop == 1 for trace_id, loop in found.items()
-    }
+        found = store.operation_frame().set_index("trace_id")
+    repeats = {t.trace_id: repeats_of(t.steps) for t in traces}
+    for name in ("loops", "loops_in_a_row"):
+        assert {trace_id: getattr(of, name) for trace_id, of in repeats.items()} == {
+            trace_id: loop == 1 for trace_id, loop in found[name].items()
+        }
 
 
 # The command

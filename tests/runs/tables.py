@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from calibration.runs import ProductionCounts, open_files, open_frame, production_counts
+from calibration.runs.results import LengthSums
 from tests.classes import TAXONOMY
 
 WORKFLOWS = ("research", "support_triage", "code_review", "Ärztebrief ✓", "予約")
@@ -60,6 +61,9 @@ def assert_same_counts(one: ProductionCounts, other: ProductionCounts) -> None:
         (signals_by_week(one), signals_by_week(other)),
     ):
         assert_same_frame(a, b)
+    assert [of.key for of in one.lengths] == [of.key for of in other.lengths]
+    for mine, theirs in zip(one.lengths, other.lengths, strict=True):
+        assert_same_frame(by_place(mine), by_place(theirs))
     assert one.signals is not None
     assert other.signals is not None
     assert (one.signals.bad, one.signals.n_units) == (other.signals.bad, other.signals.n_units)
@@ -72,6 +76,12 @@ def assert_same_counts(one: ProductionCounts, other: ProductionCounts) -> None:
     assert (one.n_read, one.n_kept, one.exact, one.n_tasks, one.first, one.last) == (
         other.n_read, other.n_kept, other.exact, other.n_tasks, other.first, other.last,
     )  # fmt: skip
+
+
+def by_place(sums: LengthSums) -> pd.DataFrame:
+    """Return the sums of each bin of lengths, whatever its units."""
+    totals = sums.table.groupby(["place", "stratum"])
+    return totals.agg({**dict.fromkeys(("n", "of", "hits", "total"), "sum"), "low": "min"})
 
 
 def assert_same_frame(one: pd.DataFrame, other: pd.DataFrame, *, atol: float = 0.0) -> None:

@@ -35,6 +35,9 @@ SIGNALS: dict[str, tuple[str | float, ...]] = {
     "status": ("ok", "Time-out", "ERROR", "", "timeout"), "tool_calls": (0.0, 1.0, 2.0, 3.0, 4.0),
     "tool_errors": (0.0, 1.0, 2.0), "loop": ("yes", "no", "3", "?"), "escalated": ("1", "0", ""),
     "feedback": ("up", "\U0001f44e", "0.25", "9", ""), "verdict": (*verdict_names(TAXONOMY), "?"),
+    "loops_in_a_row": ("no", "yes", ""), "agent_version": ("v1", "", "v2"), "harness": ("h", "i"),
+    "tier": ("edge", "Core", ""), "difficulty": ("easy", "hard", ""),
+    "n_steps": (1.0, 2.0, 5.0, 9.0, -1.0, 3.0, 4.0), "context_tokens": (10.0, 400.0, 90.0),
 }  # fmt: skip
 
 
@@ -45,7 +48,9 @@ def taxonomy() -> Taxonomy:
 
 
 def count(source: Source) -> ProductionCounts:
-    return production_counts(source, taxonomy=taxonomy(), further={"fork": FORK})
+    return production_counts(
+        source, taxonomy=taxonomy(), further={"fork": FORK}, lengths=True, context_window=1_000
+    )
 
 
 def small(path: Path) -> pd.DataFrame:

@@ -40,7 +40,9 @@ def rows() -> pd.DataFrame:
             "task_id": [f"k{k // 4}" for k in range(40)], "trial": [str(k % 4) for k in range(40)],
             "latency_s": [float(k) for k in range(40)], "units": 1.0, "weight": 1.0, "stratum": "x",
             "model": "m", "status": "ok", "tags": "a; b", "tool_calls": 3, "tool_errors": "1",
-            "loop": "yes", "max_repeats": 2, "escalated": True, "feedback": "up", "tier": "core",
+            "max_repeats": 2, "loops_in_a_row": "no", "agent_version": "v1", "harness": "h",
+            "difficulty": "easy", "n_steps": 3, "total_tokens": 900, "context_tokens": 50,
+            "context_window": 100, "escalated": True, "feedback": "up", "tier": "core",
             "verdict": "complete", "loops": "no",
         }
     )  # fmt: skip
@@ -85,9 +87,9 @@ def asked() -> dict[str, set[str]]:
         with open_frame(rows(), most_hashes=10) as source:
             production_counts(
                 source, **options, gates=GateQuery(model="m", trace_ids=("r1",)), since=at,
-                timezone="Europe/Berlin", watch=["r1"], listed={"complete": 2},
+                timezone="Europe/Berlin", watch=["r1"], listed={"complete": 2}, context_window=9,
             )  # fmt: skip
-            production_counts(source, **options, most_exact=0, most_tasks=2)
+            production_counts(source, **options, most_exact=0, most_tasks=2, lengths=True)
             reading = Reading(taxonomy=taxonomy, since=at)
             list_runs(source, reading, outcomes=["complete"], first=2, until={"complete": at})
             count_named(source, reading, [("research", "r1")])

@@ -62,7 +62,7 @@ def test_every_column_by_hand(tmp_path: Path) -> None:
         "hallucinated": (1, 5), "abandoned": (1, 5), "no_verdict": (1, 5),
     }  # fmt: skip
     bad = {why.split()[0]: n for why, n in found.bad.items()}
-    assert bad == {"tool_calls": 3, "loop": 2, "feedback": 2, "verdict": 1}
+    assert bad == {"tool_calls": 3, "loops,": 2, "feedback": 2, "verdict": 1}
 
 
 def test_repeats_make_a_loop_from_three_on(tmp_path: Path) -> None:

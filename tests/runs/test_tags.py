@@ -83,6 +83,16 @@ def test_a_column_of_another_name_in_a_window_by_task(tmp_path: Path) -> None:
     assert found.by_tag[0].asr.n == 10
 
 
+def test_a_tag_of_the_catalogue_is_explained(tmp_path: Path) -> None:
+    found = report(write(tmp_path / "f.csv", alike("a", {"complete": 6}, tags="Loop;own")))
+    (pattern,) = [p for p in default_taxonomy().patterns if p.tag == "loop"]
+    assert found.tag_meanings == {"Loop": pattern.definition}
+    text = "\n".join(text_lines(success_rate.document(found)))
+    assert pattern.definition in text
+    assert "docs/evaluation.md" in text
+    assert to_json.data(found)["tag_meanings"] == found.tag_meanings
+
+
 def test_the_number_of_tags_is_bounded_and_the_rest_counted(tmp_path: Path) -> None:
     rows = alike("a", {"complete": 300})
     for k, row in enumerate(rows):

@@ -19,7 +19,8 @@ function marksSkeleton() {
     quotes: el("div", { class: "quotes" }),
     tags: el("span", { class: "chips" }),
     tagField,
-    tagHints: el("div", { class: "tag-hints", id: "tag-hints", role: "listbox", "aria-label": "Your tags", hidden: true }),
+    tagHints: el("div", { class: "tag-hints", id: "tag-hints", role: "listbox", "aria-label": "Tags to choose from", hidden: true }),
+    tagMeaning: el("div", { class: "hint tag-meaning", role: "status", hidden: true }),
     goals: el("button", { type: "button", class: "goals-sum", "data-key": "G" }),
     violations: el("button", { type: "button", class: "violations-sum", "data-key": "V" }),
     flag: el("div", { class: "flag-note", role: "status", hidden: true }),
@@ -32,7 +33,7 @@ function marksSkeleton() {
   parts.marks = el("div", { class: "marks" },
     row("Confidence", "", parts.confidence),
     row("Evidence", "E", parts.quotes),
-    row("Tags", "T", el("div", { class: "tag-box" }, parts.tags, tagField, parts.tagHints)),
+    row("Tags", "T", el("div", { class: "tag-box" }, parts.tags, tagField, parts.tagHints, parts.tagMeaning)),
     parts.goalsRow, parts.violationsRow, parts.flag);
   return parts;
 }
@@ -156,7 +157,8 @@ function tagsOffered(view) {
 }
 
 function renderTagHints(view) {
-  const { tagField, tagHints } = view.parts;
+  const { parts } = view;
+  const { tagField, tagHints } = parts;
   const focused = view.root.activeElement === tagField && view.trace;
   const full = focused && view.desk.workOn(view.trace.trace_id).tags.length >= MAX_TAGS;
   const offered = focused && !full ? tagsOffered(view) : [];
@@ -165,11 +167,20 @@ function renderTagHints(view) {
   tagHints.replaceChildren(...(full
     ? [el("div", { class: "hint", text: `${MAX_TAGS} tags are the limit; Backspace removes the last one.` })]
     : offered.map((tag, index) => el("button", {
-      type: "button", role: "option", class: "tag-hint", tabindex: "-1",
+      type: "button", role: "option", class: "tag-hint", tabindex: "-1", title: meaning(view, tag),
       "aria-selected": String(index === view.tagAt),
       onpointerdown: (event) => event.preventDefault(), // the field keeps the focus
       onclick: () => addTag(view, tag),
     }, el("span", { text: tag })))));
+  const words = offered[view.tagAt] ? meaning(view, offered[view.tagAt]) : "";
+  parts.tagMeaning.textContent = words;
+  parts.tagMeaning.hidden = !words;
+}
+
+// What the catalogue says of a tag, and how one recognises it; empty for a tag of one's own.
+function meaning(view, tag) {
+  const found = view.desk.pattern(tag);
+  return found ? `${found.definition} Test: ${found.test}` : "";
 }
 
 function handleTagKey(view, event) {

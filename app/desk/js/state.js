@@ -28,7 +28,7 @@ class Desk {
     this.currentId = null;
     this.traces = new Map(); // traces that came in full; the server then sends only their id
     this.missing = false;
-    this.guide = null; // tree and handbook, which the server then leaves out too
+    this.guide = null; // tree, handbook and catalogue of tags, which the server then leaves out too
     this.listing = false; // the list of own labels was asked for and has not come yet
     this.send = () => {};
     this.watchdog = new Watchdog();
@@ -105,8 +105,8 @@ class Desk {
     const filled = this.fill(data.settle ? [...data.queue, data.settle.trace] : data.queue);
     const queue = filled.slice(0, filled.length - (data.settle && this.traces.has(data.settle.trace_id) ? 1 : 0));
     if (data.guide.tree) this.guide = data.guide;
-    const { tree, handbook } = this.guide;
-    this.data = { ...data, queue, own_labels, tree, handbook };
+    const { tree, handbook, patterns } = this.guide;
+    this.data = { ...data, queue, own_labels, tree, handbook, patterns };
     if (data.settle) {
       const trace = this.traces.get(data.settle.trace_id);
       this.data.settle = trace ? { ...data.settle, trace } : null;
@@ -260,11 +260,18 @@ class Desk {
     return this.data.flags[id] ?? null;
   }
 
-  // The tags to offer: those of the reviewer's own labels of this batch, and of this tab.
+  // The tags to offer: those of the reviewer's own labels of this batch and of this tab, then those
+  // of the catalogue.
   tagsKnown() {
     const here = Object.values(this.work).flatMap((work) => work.tags || []);
     const sent = this.outbox.flatMap((event) => event.tags || []);
-    return [...new Set([...this.data.tags, ...sent, ...here])];
+    const catalogue = (this.data.patterns || []).map((pattern) => pattern.tag);
+    return [...new Set([...this.data.tags, ...sent, ...here, ...catalogue])];
+  }
+
+  // What the catalogue says of a tag; undefined where it is not in it.
+  pattern(tag) {
+    return (this.data.patterns || []).find((known) => known.tag.toLowerCase() === tag.toLowerCase());
   }
 
   // Minutes that what is left will take at one's own pace; null while the pace is not known.

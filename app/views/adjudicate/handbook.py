@@ -45,6 +45,21 @@ def show(store: Store, lead: Reviewer) -> None:
         for of in declined:
             asked = store.taxonomy().node(of.question).question
             st.text(f"{asked}\n{of.text}\nWhy not: {of.reason}")
+    _tags(store)
+
+
+def _tags(store: Store) -> None:
+    """Draw the catalogue of failure patterns that the desk offers as tags."""
+    patterns = store.taxonomy().patterns
+    if not patterns:
+        return
+    st.subheader("Tags for failures that come back", anchor=False)
+    st.text(
+        "The desk offers these after a reviewer's own tags (T). They change no class. To change "
+        "them, edit [tags] in your taxonomy file and run: asr taxonomy use FILE"
+    )
+    for of in patterns:
+        st.text(f"{of.tag}: {of.definition}\nTest: {of.test}\nExample: {of.example}")
 
 
 def _open(store: Store, lead: Reviewer, of: Proposal) -> None:

@@ -16,7 +16,15 @@ from calibration.agreement.ratings import parting_questions
 from calibration.errors import CalibrationError
 from calibration.judge_calibration.reviewer_error import first_phase
 from calibration.judge_calibration.samples import Design, LabelledSample
-from calibration.records import NO_VERDICT, Evidence, SetAside, Violation
+from calibration.records import (
+    HARNESS,
+    NO_VERDICT,
+    VERSION,
+    Evidence,
+    SetAside,
+    Violation,
+    harness_of,
+)
 from calibration.store import Batch
 from calibration.tables.vocabulary import Recoded, Vocabulary
 from calibration.taxonomy import Taxonomy
@@ -412,7 +420,9 @@ def class_shares(
 
 
 def group_names(traces: pd.DataFrame, by: str) -> NDArray[np.str_]:
-    """Return the agent (or model and version), workflow, model, week or prompt of each trace.
+    """Return the agent (or model and version), workflow, model, week ... of each trace.
+
+    The harness is what an agent version ``harness@version`` begins with.
 
     The prompt is what the judge read: the ``whole`` trace, or a part. ``unknown`` if missing.
     """
@@ -425,6 +435,8 @@ def group_names(traces: pd.DataFrame, by: str) -> NDArray[np.str_]:
             names = names.str.cat(version, sep=" ").str.strip()
     elif by in traces:
         names = traces[by]
+    elif by == HARNESS and VERSION in traces:
+        names = traces[VERSION].map(harness_of, na_action="ignore").astype(object)
     else:
         names = pd.Series(UNKNOWN, index=traces.index)
     return names.fillna(UNKNOWN).replace("", UNKNOWN).to_numpy(dtype=str)

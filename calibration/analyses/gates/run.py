@@ -737,7 +737,7 @@ def gate_store(
     if tables is None:
         raise TypeError("the store must be read with what gates need")
     # Only reviewers who gave tags looked for corruption.
-    events = {name: found for name, found in tables.events.items() if name == "loops"}
+    events = {name: found for name, found in tables.events.items() if name != CORRUPTED}
     tables = replace(tables, events=events | _corrupted(loaded))
     measured = replace(
         _of_store(rates, runs, tables, settings), orders=_orders(store, loaded, rules)

@@ -870,12 +870,12 @@ def _sent(trace: Trace) -> _Sent:
 
 
 def _loops(of: Sequence[ConversationRow], level: float) -> LoopCounts:
-    row = [c.conversation_id for c in of if c.repeats.loops]
-    anywhere = [c.conversation_id for c in of if c.repeats.loops_anywhere]
+    anywhere = [c.conversation_id for c in of if c.repeats.loops]
+    row = [c.conversation_id for c in of if c.repeats.loops_in_a_row]
     return LoopCounts(
         in_a_row=wilson_share(len(row), len(of), nothing="no calls", confidence_level=level),
         anywhere=wilson_share(len(anywhere), len(of), nothing="no calls", confidence_level=level),
         n_in_a_row=len(row),
         n_anywhere=len(anywhere),
-        examples=tuple(row[:EXAMPLES]),
+        examples=tuple(anywhere[:EXAMPLES]),
     )

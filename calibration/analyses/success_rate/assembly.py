@@ -16,6 +16,7 @@ from calibration.analyses.success_rate.report import (
     AtOtherWeights,
     Change,
     CostPanel,
+    GoalLine,
     Latency,
     Origin,
     OutcomeShare,
@@ -31,9 +32,9 @@ from calibration.analyses.success_rate.report import (
     other_tables,
     table_in_words,
 )
-from calibration.records import LOOP
+from calibration.records import AT, HARNESS, LOOP, VERSION, harness_of
 from calibration.runs import ProductionCounts
-from calibration.runs.results import VERDICT, SignalSums
+from calibration.runs.results import VERDICT, LengthSums, SignalSums
 from calibration.statistics.estimate import (
     OK,
     BoolArray,
@@ -43,6 +44,7 @@ from calibration.statistics.estimate import (
     not_estimable,
     provisional,
 )
+from calibration.statistics.intervals import chance_at_least
 from calibration.statistics.means import (
     clustered_mean,
     clustered_share,
@@ -51,13 +53,16 @@ from calibration.statistics.means import (
 )
 from calibration.success_rate.comparison import compare_runs
 from calibration.success_rate.rate import (
+    ASR,
     AgentSuccessRate,
     cost_per_success,
     rate_of_counts,
     rates_by,
+    shares_at_least,
 )
-from calibration.success_rate.runs import RunCounts
+from calibration.success_rate.runs import RunCounts, labels_of
 from calibration.success_rate.trend import WeeklySeries, mix_shifts, weekly_series
+from calibration.success_rate.trials import success_by_length
 from calibration.tables.rows import as_csv
 from calibration.taxonomy import Taxonomy
 from calibration.text import calendar, counted
@@ -71,7 +76,8 @@ RATES: Mapping[str, tuple[str, str]] = {
     "errors": ("runs that ended in an error", "status"),
     "timeouts": ("runs that timed out", "status"),
     "tool_errors": ("tool calls that failed", "tool_calls and tool_errors"),
-    "loops": (f"runs with the same call {LOOP} times in a row", "loop or max_repeats"),
+    "loops": (f"runs with the same call {LOOP} times or more", "loops"),
+    "loops_in_a_row": (f"runs with the same call {LOOP} times in a row", "loops_in_a_row"),
     "escalated": ("runs escalated to a person", "escalated"),
     "feedback_given": ("runs with user feedback", "feedback"),
     "feedback": ("user feedback, mean from -1 to 1", "feedback"),
@@ -87,6 +93,7 @@ ADD = {
     "verdict": "add a column verdict",
 }
 
+RATE = "Agent Success Rate"
 LEVELS = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 COST_LEVELS = (0.5, 0.9, 0.99)
 MEANS = ("feedback",)
@@ -310,11 +317,12 @@ class LoadedRuns:
     """Runs with everything that a report is assembled from.
 
     `counts` : all runs. `runs` : the runs with an outcome, in a store the labelled ones.
-    `runs_by`, `costed` : runs counted by ``week``, ``workflow`` or ``model``, and the runs of each
-    row with a known cost (``""``: of `runs`).
+    `runs_by`, `costed` : runs counted by ``week``, ``workflow``, ``model`` or ``agent_version``,
+    and the runs of each row with a known cost (``""``: of `runs`).
     `open` : rows of `runs` whose class may still change, as reviewers differ without a consensus.
     `of_ceiling` : costs as multiples of the ceiling; None: they follow from the costs of workflows
     with one unit per run.
+    `lengths` : successes of the runs with an outcome, by bins of their length.
     `sampled` : whether `runs` is a sample of all runs.
     """
 
@@ -331,6 +339,7 @@ class LoadedRuns:
     of_ceiling: Amounts | None = None
     sampled: bool = False
     earlier: Earlier | None = None
+    lengths: tuple[LengthSums, ...] = ()
 
     def by(self, name: str) -> RunCounts:
         """Return the runs with an outcome, counted by week, workflow or model."""
@@ -359,7 +368,9 @@ def assemble(
     with ThreadPoolExecutor() as pool:
         by_week = pool.submit(weekly, loaded)
         by_workflow = pool.submit(lambda: tuple(workflow_groups(loaded)))
-        by_model = pool.submit(lambda: tuple(model_groups(loaded)))
+        by_model = pool.submit(lambda: tuple(named_groups(loaded, "model", 3)))
+        by_version = pool.submit(lambda: tuple(named_groups(loaded, VERSION, 9)))
+        by_harness = pool.submit(lambda: tuple(named_groups(with_harness(loaded), HARNESS, 10)))
     weeks = sorted(counts.cells["week"].dropna().astype(str).unique())
     asr, gross, shares = corrected or (rate.asr, rate.asr_gross, rate.class_shares)
     return SuccessRateReport(
@@ -391,6 +402,19 @@ def assemble(
         weekly=by_week.result(),
         by_workflow=by_workflow.result(),
         by_model=by_model.result(),
+        by_version=by_version.result(),
+        by_harness=by_harness.result(),
+        goals=tuple(goal_lines(loaded, asr, shares)),
+        by_length=tuple(
+            success_by_length(
+                sums.key,
+                sums.table,
+                each=sums.each,
+                noun="tasks" if sums.by_task else "runs",
+                confidence_level=loaded.options.confidence_level,
+            )
+            for sums in loaded.lengths
+        ),
         sensitivity=tuple(sensitivity(loaded)),
         signals=signals(loaded.operation),
         verdict_mix=verdict_mix(loaded.operation),
@@ -410,6 +434,39 @@ def _classes(loaded: LoadedRuns, shares: Sequence[Estimate]) -> Iterator[Outcome
             credit=taxonomy.credit[name],
             share=share,
             target=loaded.options.targets.get(name),
+        )
+
+
+def goal_lines(loaded: LoadedRuns, asr: Estimate, shares: Sequence[Estimate]) -> Iterator[GoalLine]:
+    """Yield each target with the gap to it, and the chance of being at or above it."""
+    options, taxonomy = loaded.options, loaded.taxonomy
+    titles = {ASR: RATE} | {c.name: c.title for c in taxonomy.classes}
+    # Resamples of a sample of labels are not behind the interval of its rate.
+    resampled: Mapping[str, float | None] = {}
+    if options.targets and not loaded.sampled:
+        resampled = shares_at_least(loaded.runs, options.targets, **options.resampling(0))
+    for name, target in options.targets.items():
+        estimate = asr if name == ASR else shares[taxonomy.place(name)]
+        chance, method = resampled.get(name), f"share of {options.n_resamples:,} resamples"
+        if chance is None:
+            chance = chance_at_least(estimate, target)
+            method = "reference distribution of the interval, " + ("t" if estimate.df else "normal")
+        status = OK
+        if chance is None:
+            why = "the interval has no width on the side of the target"
+            why = why if estimate.interval else "there is no interval: add runs or labels"
+            status = f"not_estimable: {why}"
+        value = estimate.value
+        yield GoalLine(
+            name=name,
+            title=titles[name],
+            target=target,
+            estimate=estimate,
+            gap=None if value is None else value - target,
+            reached=None if value is None else value >= target,
+            chance=chance,
+            method=method,
+            status=status,
         )
 
 
@@ -480,11 +537,30 @@ def workflow_groups(loaded: LoadedRuns) -> Iterator[RateGroup]:
         )
 
 
-def model_groups(loaded: LoadedRuns) -> Iterator[RateGroup]:
-    """Yield the rate of every model; nothing where no run names one."""
-    if loaded.counts.cells["model"].notna().any():
-        for made, _ in _groups(loaded, "model", 3):
+def named_groups(loaded: LoadedRuns, by: str, part: int) -> Iterator[RateGroup]:
+    """Yield the rate of every model, version or harness; nothing where no run names one."""
+    cells = loaded.counts.cells
+    names = cells[by].dropna().unique() if by in cells else ()
+    # A harness alone is no version.
+    if any(by != VERSION or not name.endswith(AT) for name in names):
+        for made, _ in _groups(loaded, by, part):
             yield made
+
+
+def with_harness(loaded: LoadedRuns) -> LoadedRuns:
+    """Return runs that are counted by harness too, where agent versions name one."""
+    cells, runs = loaded.counts.cells, loaded.by(VERSION)
+    if VERSION not in cells or not cells[VERSION].dropna().astype(str).str.contains(AT).any():
+        return loaded
+    labels = runs.labels(VERSION)
+    of = np.array([harness_of(name) for name in labels.names] + [None], dtype=object)
+    named = replace(runs, by={**runs.by, HARNESS: labels_of(of[labels.codes].tolist())})
+    every = cells[VERSION].astype(object).map(harness_of, na_action="ignore")
+    return replace(
+        loaded,
+        counts=replace(loaded.counts, cells=cells.assign(**{HARNESS: every})),
+        runs_by={**loaded.runs_by, HARNESS: named},
+    )
 
 
 def _groups(

@@ -26,6 +26,7 @@ from calibration.analyses.success_rate.assembly import (
     work_list,
     write_work,
 )
+from calibration.analyses.success_rate.evaluation import EvaluationFacts, evaluation_checks
 from calibration.analyses.success_rate.report import (
     PLACES,
     PREVIOUS,
@@ -40,16 +41,17 @@ from calibration.analyses.success_rate.report import (
     WorkList,
     origin_of,
     other_tables,
+    repetition,
     source_file,
 )
 from calibration.errors import CalibrationError, InputError
-from calibration.records import Workflow
+from calibration.records import VERSION, Workflow
 from calibration.runs import CreditTable, ProductionCounts, production_counts
 from calibration.runs.columns import OF_GATES
 from calibration.runs.counts import Reading, columns_of, count_named, laid_out, list_runs
 from calibration.runs.results import Example, GateQuery, Notes, SetAsideRows
 from calibration.runs.sources import Place, kept_open, place_of
-from calibration.statistics.estimate import IntArray
+from calibration.statistics.estimate import BoolArray, IntArray
 from calibration.success_rate.pass_at_k import Trials, pass_over_tasks
 from calibration.success_rate.rate import rate_of_counts, rates_by
 from calibration.success_rate.runs import RunCounts, counts_of_frame
@@ -57,12 +59,8 @@ from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.text import arms_left_out, counted
 
 DIGITS = 6
-PASS_PART, UNKNOWN, VERSION = 7, "unknown", "agent_version"
+PASS_PART, UNKNOWN, MANY = 7, "unknown", np.iinfo(np.int64).max
 MANY_TASKS = "Repeated trials are not shown for so many tasks: `asr trials` takes them."
-SEVERAL_VERSIONS = (
-    "Repeated trials are not shown: runs may be of several agent versions, which are never pooled; "
-    "`asr trials --agent-version` takes those of one."
-)
 Window = tuple[datetime | None, datetime | None]
 
 
@@ -71,8 +69,8 @@ class ProductionRead:
     """Production files as counts.
 
     `runs` are by task where tasks repeat; where these are random groups of tasks, `runs_by` has the
-    counts by ``week``, ``workflow`` and ``model``. `taxonomy` has the ceilings in use.
-    `n_reference` counts traces of the reference set, included under `force`.
+    counts by ``week``, ``workflow``, ``model`` and ``agent_version``. `taxonomy` has the ceilings
+    in use. `n_reference` counts traces of the reference set, included under `force`.
     """
 
     runs: RunCounts
@@ -123,10 +121,12 @@ def read_production(
     window: Window | None = None,
     named_tasks: bool = False,
     gates: GateQuery | None = None,
+    lengths: bool = False,
 ) -> ProductionRead:
     """Read production files, or another place; `window` overrides that of the options.
 
-    `named_tasks` makes tasks of two files comparable; `gates` adds the counts that gates need.
+    `named_tasks` makes tasks of two files comparable; `gates` adds the counts that gates need,
+    `lengths` those of success by the length of runs.
 
     Raises
     ------
@@ -156,6 +156,8 @@ def read_production(
             gates=gates,
             watch=[trace_id for _, trace_id in reference],
             listed=dict.fromkeys(known.follow_up, SHOWN_RUNS),
+            lengths=lengths,
+            context_window=options.context_window,
         )
         n_reference = count_named(source, reading, reference) if counts.watched else 0
         name = source.name
@@ -273,10 +275,21 @@ def reading_notes(notes: Notes, n: int, n_perturbed: int = 0) -> tuple[str, ...]
         (notes.no_units if notes.no_units < n else 0, "runs have no units; they count as one"),
         (notes.no_latency if notes.no_latency < n else 0, "runs have no latency"),
         (notes.bad_latency, "latencies are not numbers from 0 up and count as missing"),
+        (
+            notes.bad_lengths,
+            "runs have steps, tokens or a context window that are no whole number from 0 up, "
+            "which count as missing",
+        ),
         (notes.no_task, "runs have no task and are a task of their own each"),
     ]
     found = [f"{arms_left_out(n_perturbed)}."] if n_perturbed else []
     found += [f"{count:,} {what}." for count, what in lines if count]
+    if notes.in_words:
+        passed, failed, ended = notes.words.values()
+        found.append(
+            f"{notes.in_words:,} outcomes are words of a check, taken as given: true as {passed}, "
+            f"false as {failed} (in what way a run failed is not known), error as {ended}."
+        )
     for workflow, count in notes.no_ceiling.items():
         found.append(f"{count:,} runs of {workflow} have no ceiling and carry no penalty.")
     for ours, theirs in notes.columns.items():
@@ -353,31 +366,36 @@ def work_lists(place: Place, read: ProductionRead) -> Iterator[WorkList]:
 
 
 def passes(read: ProductionRead, options: ReportOptions) -> tuple[tuple[Passes, ...], str]:
-    """Return pass@k and pass^k of models with repeated tasks, and a note on what is left out.
+    """Return pass@k and pass^k of agents with repeated tasks, and a note on what is left out.
 
-    Trials of several models are never pooled. A run without a task is a task of its own.
+    Trials of several models or versions are never pooled. A run without a task is a task of its
+    own.
     """
     runs = read.runs
     if read.counts.tasks_grouped:
         return (), MANY_TASKS
     if runs.task is None or not runs.repeats:
         return (), ""
-    if VERSION in read.columns:
-        return (), SEVERAL_VERSIONS
-    labels = runs.labels("model")
-    models = [(name, labels.of(name)) for name in labels.seen]
-    if (labels.codes < 0).any():
-        models.append((UNKNOWN, labels.codes < 0))
     found: list[Passes] = []
     more = 0
-    for number, (name, rows) in enumerate(models):
+    for number, (name, rows) in enumerate(_agents(runs)):
         own = runs.where(rows)
         if own.repeats and len(found) < MOST_AGENTS:
             found.append(_passes_of(name, own, options, number))
         else:
             more += own.repeats
-    note = f"Left out: {counted(more, 'further model')} with repeated trials." if more else ""
+    note = f"Left out: {counted(more, 'further agent')} with repeated trials." if more else ""
     return tuple(found), note
+
+
+def _agents(runs: RunCounts) -> Iterator[tuple[str, BoolArray]]:
+    """Yield each model and version that occurs, with its rows; those without either come last."""
+    labels = [runs.by[name] for name in ("model", VERSION) if name in runs.by]
+    codes = np.stack([one.codes for one in labels], axis=1)
+    seen, agent = np.unique(np.where(codes < 0, MANY, codes), axis=0, return_inverse=True)
+    for number, places in enumerate(seen.tolist()):
+        known = [one.names[k] for one, k in zip(labels, places, strict=True) if k < MANY]
+        yield " ".join(known) or UNKNOWN, agent.ravel() == number
 
 
 def _passes_of(model: str, runs: RunCounts, options: ReportOptions, number: int) -> Passes:
@@ -425,7 +443,7 @@ def report_on_files(
     taxonomy = taxonomy or default_taxonomy()
     options.check_targets(taxonomy)
     with kept_open(place_of(paths)) as place:
-        read = read_production(place, taxonomy=taxonomy, options=options)
+        read = read_production(place, taxonomy=taxonomy, options=options, lengths=True)
         earlier = _earlier(place, taxonomy, options)
         by_tag, tags_left_out = tag_groups(place, read, options)
         lists = tuple(work_lists(place, read))
@@ -442,6 +460,7 @@ def report_on_files(
         made,
         by_tag=by_tag,
         tags_left_out=tags_left_out,
+        tag_meanings=read.taxonomy.meanings(group.name or "" for group in by_tag),
         work_lists=lists,
         set_aside=tuple(map(left_out, counts.set_aside)),
         warnings=tuple(_warnings(read)),
@@ -452,6 +471,7 @@ def report_on_files(
         ),
         passes=trials,
         marks=marks(read.n_reference, earlier.n_reference if earlier else 0),
+        evaluation=evaluation_checks(_evaluation(read, made.origin, place)),
         details={
             "inputs": read.inputs,
             "earlier_inputs": earlier_inputs,
@@ -487,6 +507,21 @@ def loaded_runs(
         costed={by: read.costed(by) for by in ("", *read.runs_by)},
         n_tasks=read.counts.n_tasks,
         earlier=before,
+        lengths=read.counts.lengths,
+    )
+
+
+def _evaluation(read: ProductionRead, origin: Origin, place: Place) -> EvaluationFacts:
+    notes = read.counts.notes
+    graders = ("the outcomes of the file", "a judge") if "verdict" in notes.columns else None
+    return EvaluationFacts(
+        n_runs=read.counts.n_kept,
+        n_tasks=read.counts.n_tasks,
+        levels=notes.levels,
+        edge=notes.edge,
+        graders=graders,
+        n_reference=read.n_reference,
+        repeats="" if "frame" in place.settings() else repetition(origin),
     )
 
 

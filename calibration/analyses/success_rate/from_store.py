@@ -11,6 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA
+from calibration.agreement.coefficients import estimate as estimate_agreement
+from calibration.agreement.ratings import count_patterns
 from calibration.analyses.evidence.data import UNKNOWN, CalibrationData, fingerprint, group_names
 from calibration.analyses.evidence.from_store import (
     INPUT_COLUMNS,
@@ -31,7 +34,7 @@ from calibration.analyses.judge.calibration import (
     calibrate_judge,
     rate_at_credit,
 )
-from calibration.analyses.judge.groups import GroupRow, group_rows
+from calibration.analyses.judge.groups import COLUMN, GroupRow, group_rows
 from calibration.analyses.success_rate.assembly import (
     KS,
     MOST_AGENTS,
@@ -48,6 +51,7 @@ from calibration.analyses.success_rate.assembly import (
     work_items,
     work_list,
 )
+from calibration.analyses.success_rate.evaluation import EvaluationFacts, evaluation_checks
 from calibration.analyses.success_rate.report import (
     PREVIOUS,
     AtOtherWeights,
@@ -62,6 +66,7 @@ from calibration.analyses.success_rate.report import (
     WorkList,
     origin_of,
     other_tables,
+    repetition,
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.groups import POOLED, SYNTHETIC, Kind
@@ -73,12 +78,12 @@ from calibration.judge_calibration.samples import (
     with_enough_labels,
 )
 from calibration.judge_calibration.trial_scores import pass_from_verdicts
-from calibration.records import REFERENCE_SOURCE
+from calibration.records import HARNESS, REFERENCE_SOURCE, VERSION
 from calibration.runs import ProductionCounts, production_counts
-from calibration.runs.results import GateQuery
+from calibration.runs.results import GateQuery, LengthSums
 from calibration.runs.sources import from_store
 from calibration.statistics.estimate import Estimate, not_estimable, provisional
-from calibration.statistics.means import HUMAN, human_only
+from calibration.statistics.means import HUMAN, edges_of_bins, human_only
 from calibration.store import Store
 from calibration.success_rate.pass_at_k import PassAtK, count_trials, pass_over_tasks
 from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts, without_abandoned
@@ -87,7 +92,7 @@ from calibration.taxonomy import Taxonomy
 from calibration.text import arms_left_out, calendar, counted, sentence, week_of
 
 NO_VERDICTS = "the store holds no verdicts; import a judge's verdicts to correct for its errors"
-BY = ("week", "workflow", "model")
+BY = ("week", "workflow", "model", VERSION)
 LABELS = "labels"
 DIRECT: Kind = "direct"
 
@@ -219,7 +224,7 @@ def calibration_options(options: ReportOptions) -> CalibrationOptions:
 
 
 def rows_by(whole: CalibrationData, options: ReportOptions, by: str) -> dict[str | None, GroupRow]:
-    """Return the corrected rate of each workflow or model, as on the Judge page, by name."""
+    """Return the corrected rate of each workflow, model, version or harness, by name."""
     part = Part(workflow=options.workflow)
     rows = group_rows(
         whole, calibration_options(options), by=by, within=part.of_workflow(whole.traces)
@@ -230,9 +235,11 @@ def rows_by(whole: CalibrationData, options: ReportOptions, by: str) -> dict[str
 def corrected_groups(
     rates: StoreRates, groups: Sequence[RateGroup], by: str
 ) -> tuple[RateGroup, ...]:
-    """Return workflows or models with their corrected rate, else that of their labelled traces."""
+    """Return groups of traces with their corrected rate, else that of their labelled traces."""
     data, options = rates.whole, rates.options
     success = data.taxonomy.place(data.taxonomy.success)
+    if not groups:
+        return ()
     rows = rows_by(data, options, by) if rates.judge and data.is_sample else {}
     sample, names = data.sample(options.design), named(data.labelled, by)
     part = Part(workflow=options.workflow)
@@ -373,7 +380,7 @@ def _corrected(judge: JudgeCalibration) -> tuple[Estimate, Estimate, tuple[Estim
 
 
 def named(frame: pd.DataFrame, by: str) -> NDArray[np.object_]:
-    """Return the week, workflow, model or agent of traces; None where not stated."""
+    """Return the week, workflow, model, agent, version or harness of traces; None: not stated."""
     known = by == "workflow"
     names = [name if known or name != UNKNOWN else None for name in group_names(frame, by).tolist()]
     return np.array(names, dtype=object)
@@ -447,7 +454,7 @@ SIMULATED = "SIMULATED DATA: labels, verdicts and production runs are drawn at r
 
 MISSING = {
     **dict.fromkeys(("errors", "timeouts"), "no trace of the store has a status"),
-    **dict.fromkeys(("tool_errors", "loops"), "no trace of the store has steps"),
+    **dict.fromkeys(("tool_errors", "loops", "loops_in_a_row"), "no trace of the store has steps"),
     "escalated": "no trace has a field escalated",
     **dict.fromkeys(
         ("feedback_given", "feedback", "feedback_negative"), "no trace has a field feedback"
@@ -504,13 +511,18 @@ def report_with_work(store: Store, options: ReportOptions | None = None) -> Stor
     )
     by_workflow = corrected_groups(rates, made.by_workflow, "workflow")
     by_model = corrected_groups(rates, made.by_model, "model")
+    by_version = corrected_groups(rates, made.by_version, VERSION)
+    by_harness = corrected_groups(rates, made.by_harness, HARNESS)
     report = replace(
         made,
         sensitivity=(*corrected_at(rates), *made.sensitivity),
         by_workflow=by_workflow,
         by_model=by_model,
+        by_version=by_version,
+        by_harness=by_harness,
         by_tag=by_tag,
         tags_left_out=tags_left_out,
+        tag_meanings=loaded.taxonomy.meanings(group.name or "" for group in by_tag),
         work_lists=tuple(_work_lists(loaded.taxonomy, work, all_weeks)),
         set_aside=tuple(left_out(store, rates, runs.counts)),
         judged=JudgedRates(
@@ -527,11 +539,14 @@ def report_with_work(store: Store, options: ReportOptions | None = None) -> Stor
             *notes(rates, agents_left_out),
             *group_notes(rates, by_workflow, "workflow"),
             *group_notes(rates, by_model, "model"),
+            *group_notes(rates, by_version, "agent version"),
+            *group_notes(rates, by_harness, "harness"),
             *made.notes,
         ),
         marks=(SIMULATED,) if loaded.simulated else (),
         basis=BASIS,
         passes=trials,
+        evaluation=evaluation_checks(_evaluation(rates, made.origin)),
         details={
             "design": loaded.batch.design,
             "reviewers": len(loaded.reviewers),
@@ -539,6 +554,22 @@ def report_with_work(store: Store, options: ReportOptions | None = None) -> Stor
         },
     )
     return StoreReport(report=report, work=work, rates=rates)
+
+
+def _evaluation(rates: StoreRates, origin: Origin) -> EvaluationFacts:
+    loaded, judges = rates.loaded, rates.judge_id is not None
+    people = f"labels of {counted(len(loaded.reviewers), 'reviewer')}"
+    return EvaluationFacts(
+        n_runs=len(loaded.traces),
+        n_tasks=int(loaded.traces["task_key"].nunique()),
+        graders=(people, *(["verdicts of a judge"] if judges else [])),
+        agreement=estimate_agreement(
+            KRIPPENDORFF_ALPHA,
+            count_patterns(loaded.codes(), n_classes=len(loaded.classes)),
+            confidence_level=rates.options.confidence_level,
+        ),
+        repeats=repetition(origin),
+    )
 
 
 def _work_lists(taxonomy: Taxonomy, work: Work, weeks: Sequence[str]) -> Iterator[WorkList]:
@@ -584,7 +615,39 @@ def loaded_runs(store: Store, rates: StoreRates, *, gates: GateQuery | None = No
         n_tasks=int(frame["task_key"].nunique()),
         earlier=_earlier(store, rates) if rates.options.compare_to else None,
         sampled=True,
+        lengths=tuple(labelled_lengths(rates)),
     )
+
+
+def labelled_lengths(rates: StoreRates) -> Iterator[LengthSums]:
+    """Yield the successes of the labelled traces by steps, tokens and share of the context."""
+    loaded, frame, window = rates.loaded, rates.loaded.labelled, rates.options.context_window
+    weights = loaded.sample(rates.options.design).weights
+    weight = np.ones(len(frame)) if weights is None else weights
+    hits = weight * loaded.human[:, loaded.taxonomy.place(loaded.taxonomy.success)]
+    tasks = pd.factorize(frame["task_key"])[0]
+    shares = frame["context_tokens"] / (np.nan if window is None else window)
+    for key, values in (
+        ("n_steps", frame["n_steps"].where(frame["n_steps"] > 0)),
+        ("total_tokens", frame["total_tokens"]),
+        ("context_share", shares),
+    ):
+        rows = values.notna().to_numpy()
+        known = values[rows].to_numpy(np.float64)
+        edges = edges_of_bins(np.column_stack([np.ones(known.size), known, known]))
+        table = pd.DataFrame({"place": np.searchsorted(edges, known), "unit": tasks[rows], "n": 1})
+        table = table.assign(of=weight[rows], hits=hits[rows], total=known, low=known, high=known)
+        found = table.groupby(["place", "unit"], as_index=False).agg(
+            {**dict.fromkeys(("n", "of", "hits", "total"), "sum"), "low": "min", "high": "max"}
+        )
+        if len(found):
+            n_units = np.unique(tasks[rows]).size
+            yield LengthSums(
+                key=key,
+                table=found.assign(stratum=0),
+                n_units=n_units,
+                by_task=n_units < rows.sum(),
+            )
 
 
 def listed_amounts(
@@ -856,8 +919,9 @@ def notes(rates: StoreRates, agents_left_out: int = 0) -> Iterator[str]:
 
 
 def group_notes(rates: StoreRates, groups: Sequence[RateGroup], by: str) -> Iterator[str]:
-    """Yield the workflows or models that are not rated by their own labels with the judge."""
+    """Yield the groups that are not rated by their own labels with the judge."""
     known = [group for group in groups if rates.calibrated and group.asr.ok]
+    more = f" (asr calibrate --by {by})" if by in COLUMN else ""
     for why, kept in (
         ("fewer than 50 labels of their own, so the judge's error is drawn toward all", POOLED),
         (
@@ -868,7 +932,7 @@ def group_notes(rates: StoreRates, groups: Sequence[RateGroup], by: str) -> Iter
     ):
         names = [g.name or f"(no {by})" for g in known if g.asr.method.startswith(kept)]
         if names:
-            yield f"By {by}, {', '.join(names):.200}: {why} (asr calibrate --by {by})."
+            yield f"By {by}, {', '.join(names):.200}: {why}{more}."
 
 
 def _other_estimators(rates: StoreRates) -> Iterator[str]:
@@ -964,6 +1028,8 @@ def without_models(made: StoreReport) -> StoreReport:
     report = replace(
         made.report,
         by_model=(),
+        by_version=(),
+        by_harness=(),
         passes=(),
         work_lists=tuple(replace(one, first=hidden(one.first)) for one in made.report.work_lists),
     )

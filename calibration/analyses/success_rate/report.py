@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 
 from calibration.analyses.evidence.data import package_version
+from calibration.analyses.success_rate.evaluation import EvaluationCheck
 from calibration.errors import InputError
 from calibration.files import read_text, unique_keys
 from calibration.judge_calibration.post_stratification import Estimand
@@ -20,8 +21,10 @@ from calibration.judge_calibration.samples import Design
 from calibration.statistics.estimate import Estimate
 from calibration.success_rate.comparison import ClassChange, Difference
 from calibration.success_rate.pass_at_k import PassAtK
+from calibration.success_rate.rate import ASR
 from calibration.success_rate.resampling import Interval
 from calibration.success_rate.trend import MixShift, WeeklySeries
+from calibration.success_rate.trials import SuccessByLength
 from calibration.taxonomy import Taxonomy, default_credits
 from calibration.text import first_day
 
@@ -47,6 +50,26 @@ class OutcomeShare:
     credit: float
     share: Estimate
     target: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalLine:
+    """What the rate, or the share of a class, should reach, and how far it is from that.
+
+    `gap` is the estimate less the target. `chance` of being at or above the target: the share of
+    the resamples behind the interval, or what the reference distribution of the interval implies,
+    as `method` says; `status` says why there is none.
+    """
+
+    name: str
+    title: str
+    target: float
+    estimate: Estimate
+    gap: float | None
+    reached: bool | None
+    chance: float | None
+    method: str
+    status: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +112,7 @@ class CostPanel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateGroup:
-    """One workflow, model or tag; `name` is None for the runs that have none."""
+    """One workflow, model, agent version, harness or tag; `name` is None for runs without one."""
 
     name: str | None
     n: int
@@ -304,6 +327,10 @@ class SuccessRateReport:
     weekly: WeeklySeries | None
     by_workflow: tuple[RateGroup, ...]
     by_model: tuple[RateGroup, ...]
+    by_version: tuple[RateGroup, ...]
+    by_harness: tuple[RateGroup, ...]
+    goals: tuple[GoalLine, ...]
+    by_length: tuple[SuccessByLength, ...]
     sensitivity: tuple[AtOtherWeights, ...]
     signals: tuple[Signal, ...]
     latency: Latency | None
@@ -314,6 +341,7 @@ class SuccessRateReport:
     set_aside: tuple[LeftOutRows, ...] = ()
     verdict_mix: VerdictMix | None = None
     tags_left_out: int = 0
+    tag_meanings: Mapping[str, str] = field(default_factory=dict)
     judged: JudgedRates | None = None
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -321,6 +349,7 @@ class SuccessRateReport:
     basis: str = ""
     passes: tuple[Passes, ...] = ()
     estimand: Estimand = "process"
+    evaluation: tuple[EvaluationCheck, ...] = ()
     details: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -335,6 +364,9 @@ OF_FILES_ALONE: Mapping[str, Any] = {
 
 # Settings that a report on files lacks, and options with another name in settings.
 OF_STORES_ALONE = ("batch_id", "judge_id", "design", "estimand", "workflow")
+
+# Options that are no setting unless they are given.
+UNSAID = (("context_window", None),)
 
 SETTING = {
     "since": "from", "until": "to", "n_resamples": "resamples", "batch_id": "batch",
@@ -361,7 +393,8 @@ class ReportOptions:
     `any_workflow` : keep workflows that the taxonomy does not list, without a ceiling.
     `strict_cost` : refuse runs without a cost. `force` : include reference traces, with a mark.
     `stratify` : resample within workflows. `pooled` : weight the weeks of a rolling mean by runs.
-    `targets` : target share by class.
+    `targets` : target of the rate (``asr``) and of the shares of classes.
+    `context_window` : tokens that the context of a run may hold, for runs that state none.
     `batch_id`, `judge_id`, `workflow` : None: newest probability sample, only judge, all workflows.
     `design`, `estimand` : of the labelled traces in a store, as in `calibrate`.
     """
@@ -377,6 +410,7 @@ class ReportOptions:
     stratify: bool = False
     pooled: bool = False
     targets: Mapping[str, float] = field(default_factory=dict)
+    context_window: int | None = None
     force: bool = False
     batch_id: str | None = None
     judge_id: str | None = None
@@ -441,18 +475,17 @@ class ReportOptions:
         own = {
             SETTING.get(one.name, one.name): getattr(self, one.name)
             for one in fields(self)
-            if one.name not in OF_STORES_ALONE
+            if one.name not in OF_STORES_ALONE and (one.name, getattr(self, one.name)) not in UNSAID
         }
         named = {k: dict(v) if isinstance(v, Mapping) else v for k, v in own.items()}
         return {**place, "taxonomy": None if taxonomy is None else str(taxonomy), **named}
 
     def check_targets(self, taxonomy: Taxonomy) -> None:
         """Refuse a target for an unknown class by an InputError that names it."""
+        known = (ASR, *taxonomy.names)
         for name in self.targets:
-            if name not in taxonomy.names:
-                raise InputError(
-                    f"--target: {name!r:.80} is not one of {', '.join(taxonomy.names)}"
-                )
+            if name not in known:
+                raise InputError(f"--target: {name!r:.80} is not one of {', '.join(known)}")
 
     def store_settings(self, batch_id: str, judge_id: str | None) -> dict[str, Any]:
         """Return all options that apply to a store as plain data."""
@@ -493,10 +526,15 @@ def origin_of(
     )
 
 
+def repetition(origin: Origin) -> str:
+    """Return what a report is made again by, in words."""
+    return f"seed {origin.seed} and the fingerprint below"
+
+
 def options_of(settings: Mapping[str, Any]) -> ReportOptions:
     """Return the options of a saved report, refusing settings that lack one."""
     of_store = "batch" in settings
-    known = {**OF_FILES_ALONE, **settings} if of_store else settings
+    known = {**dict(UNSAID), **(OF_FILES_ALONE if of_store else {}), **settings}
     asked = [one.name for one in fields(ReportOptions)]
     try:
         return ReportOptions(

@@ -1,5 +1,6 @@
 """The success-rate report and the comparison of two runs as documents."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from calibration.analyses.success_rate.report import (
     Change,
     CostPanel,
+    GoalLine,
     Origin,
     Passes,
     RateGroup,
@@ -100,6 +102,14 @@ CORRECTED_PASSES = (
 
 MOST_POINTS = 40
 TITLE = "Agent Success Rate report"
+
+# A chance is not shown closer to 0 or 1.
+LEAST_CHANCE = 0.001
+CHANCE = (
+    "The chance is the share of the resamples behind the interval that are at or above the target, "
+    "or, for an interval that is not one of resamples, what its reference distribution puts there. "
+    "It is no probability of the true rate."
+)
 
 # Sections that the ASR page treats in a way of its own.
 WEEKS, QUEUE = "Week by week", "Review queue"
@@ -559,6 +569,8 @@ def group_blocks(report: SuccessRateReport) -> Iterator[Block]:
     for of, groups in (
         ("workflow", report.by_workflow),
         ("model", report.by_model),
+        ("agent version", report.by_version),
+        ("harness", report.by_harness),
         ("tag", report.by_tag),
     ):
         if groups:
@@ -569,6 +581,48 @@ def group_blocks(report: SuccessRateReport) -> Iterator[Block]:
         yield small(
             f"A run with several tags counts under each of them: these rates overlap.{more}"
         )
+    if report.tag_meanings:
+        yield table_of(
+            "Tags of the catalogue",
+            ("tag", "what it means"),
+            ((Name(tag), meaning) for tag, meaning in report.tag_meanings.items()),
+            notes=("How one recognises them: `asr taxonomy show` and docs/evaluation.md.",),
+        )
+
+
+# What a run is long in, how a length is written, and the columns that record it.
+LENGTHS: Mapping[str, tuple[str, Callable[[float], str], str]] = {
+    "n_steps": ("number of steps", lambda value: f"{value:,.0f}", "steps"),
+    "total_tokens": ("tokens", lambda value: f"{value:,.0f}", "tokens"),
+    "context_share": ("share of the context used", lambda value: f"{100 * value:.1f} %", "used"),
+}
+
+
+def length_blocks(report: SuccessRateReport) -> Iterator[Block]:
+    """Yield success by steps, tokens and share of the context."""
+    for found in report.by_length:
+        title, text, head = LENGTHS[found.key]
+        steps = found.step_rate is not None
+        marks = [mark(of.success, target=of.compounded) for of in found.bins]
+        names = [text(of.low) if of.low == of.high else f"{text(of.low)} to {text(of.high)}"
+                 for of in found.bins]  # fmt: skip
+        yield table_of(
+            resting(f"Pass rate, by {title}", report.basis),
+            (head, "pass rate", *(["if steps compound"] if steps else []), "n"),
+            (
+                (name, share(of.success), *([percent(of.compounded)] if steps else []), count(of.n))
+                for name, of in zip(names, found.bins, strict=True)
+            ),
+            marks,
+            **scaled(marks),
+            notes=tuple(notes((n, of.success) for n, of in zip(names, found.bins, strict=True))),
+        )
+        if found.step_rate is not None:
+            yield small(
+                f"If every step had the same chance, {100 * found.step_rate:.2f} % a step would "
+                "give the share of all runs, at their mean number of steps: the line, and the "
+                "column beside. Longer tasks are often harder; neither says what length does."
+            )
 
 
 def _group_table(of: str, groups: Sequence[RateGroup], basis: str) -> Iterator[Block]:
@@ -728,7 +782,7 @@ def document(report: SuccessRateReport) -> Document:
             () if report.weekly is None else _weekly(report.weekly, report.basis),
         ),
         ("Cost", _cost_answer(report), cost(report)),
-        ("Where", _where_answer(report), group_blocks(report)),
+        ("Where", _where_answer(report), (*group_blocks(report), *length_blocks(report))),
         (
             "Repeated trials", counted(len({of.agent for of in report.passes}), "agent"),
             passes(report.passes) if report.passes else (),
@@ -738,6 +792,7 @@ def document(report: SuccessRateReport) -> Document:
         ("In operation", _signals_answer(report), signal_blocks(report)),
         ("What was left out", _left_out_answer(report), left_out(report)),
         ("How it was made", f"{report.n:,} runs, seed {report.origin.seed}", made(report)),
+        ("Is this an evaluation?", _evaluation_answer(report), _evaluation(report)),
     ]  # fmt: skip
     sections = (
         Section(title=title, blocks=tuple(blocks), answer=answer) for title, answer, blocks in parts
@@ -759,9 +814,30 @@ def document(report: SuccessRateReport) -> Document:
             f"fingerprint {report.origin.fingerprint}; recompute and compare with: asr verify "
             "REPORT.json"
         ),
-        brief=tuple(Words(text=warning, kind="warning") for warning in report.warnings),
+        brief=(
+            *(Words(text=warning, kind="warning") for warning in report.warnings),
+            *(Words(text=words) for words in goal_words(report)),
+        ),
         then="" if report.judged is None else "status",
     )
+
+
+def _evaluation(report: SuccessRateReport) -> Iterator[Block]:
+    """Yield the conditions of an evaluation, each met or not, by which figure, and what to do."""
+    if report.evaluation:
+        yield table_of(
+            "",
+            ("an evaluation has", "here", "figure", "what to do"),
+            (
+                (check.title, check.status, check.figure, check.action or "-")
+                for check in report.evaluation
+            ),
+        )
+
+
+def _evaluation_answer(report: SuccessRateReport) -> str:
+    n = Counter(check.status for check in report.evaluation)
+    return f"{n['met']} of {len(report.evaluation)} conditions met, {n['not known']} not known"
 
 
 def demo_document(demo: "Demo", then: str = "") -> Document:
@@ -906,6 +982,57 @@ def _without_abandoned(report: SuccessRateReport) -> Estimate | None:
     return None if found.status.endswith(ALL_OUTPUT) else found
 
 
+def goal_words(report: SuccessRateReport) -> Iterator[str]:
+    """Yield each goal in a sentence: where it is, the gap, and how likely it is reached."""
+    for goal in report.goals:
+        if goal.gap is None:
+            yield f"Goal {goal.title} {percent(goal.target)}: {NOT_ESTIMABLE.removesuffix(' +')}."
+            continue
+        side = "above" if goal.gap > 0 else "below"
+        gap = "reached exactly" if goal.gap == 0 else f"{100 * abs(goal.gap):.1f} pp {side}"
+        yield (
+            f"Goal {goal.title} {percent(goal.target)}: {share(goal.estimate).removesuffix(' +')}, "
+            f"{gap}; {_chance(goal)}."
+        )
+
+
+def _chance(goal: GoalLine) -> str:
+    if goal.chance is None:
+        return goal.status.removeprefix("not_estimable: ")
+    return f"at or above it: {_chance_cell(goal)} ({goal.method})"
+
+
+def _chance_cell(goal: GoalLine) -> str:
+    if goal.chance is None:
+        return "-"
+    value = min(max(goal.chance, LEAST_CHANCE), 1 - LEAST_CHANCE)
+    sign = "" if value == goal.chance else "< " if goal.chance < value else "> "
+    return f"{sign}{percent(value)}"
+
+
+def _goals(report: SuccessRateReport) -> Iterator[Block]:
+    if report.goals:
+        yield table_of(
+            "Goals",
+            ("goal", "target", "now", "gap", "chance of being at or above it", "chance by"),
+            (
+                (
+                    goal.title,
+                    percent(goal.target),
+                    share(goal.estimate),
+                    "-" if goal.gap is None else f"{100 * goal.gap:+z.1f} pp",
+                    _chance_cell(goal),
+                    goal.method if goal.chance is not None else goal.status.replace("_", " ", 1),
+                )
+                for goal in report.goals
+            ),
+            [mark(goal.estimate, target=goal.target) for goal in report.goals],
+            **scaled(mark(goal.estimate, target=goal.target) for goal in report.goals),
+            notes=tuple(notes((goal.title, goal.estimate) for goal in report.goals)),
+        )
+        yield small(CHANCE)
+
+
 def _rates(report: SuccessRateReport) -> Iterator[Block]:
     for warning in report.warnings:
         yield Words(text=warning, kind="warning")
@@ -942,6 +1069,7 @@ def _rates(report: SuccessRateReport) -> Iterator[Block]:
             f"{percent(literal)}; failed runs over their ceiling then count less than nothing."
         )
     yield from missing_cost(report)
+    yield from _goals(report)
 
 
 def rate_table(

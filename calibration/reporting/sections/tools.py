@@ -127,10 +127,10 @@ def _brief(found: ToolAnalysis) -> Iterator[tuple[str, str]]:
             )
     if found.routes is not None and found.routes.accuracy.ok:
         yield f"Routed as expected: {percent_number(found.routes.accuracy)}", "text"
-    if found.loops.n_in_a_row:
+    if found.loops.n_anywhere:
         yield (
-            f"{counted(found.loops.n_in_a_row, 'conversation')} in a loop: identical calls "
-            f"{LOOP} times in a row or more",
+            f"{counted(found.loops.n_anywhere, 'conversation')} in a loop: identical calls "
+            f"{LOOP} times or more, in a row in {found.loops.n_in_a_row:,}",
             "warning",
         )
     if found.set_aside:
@@ -223,8 +223,8 @@ def _rules(found: ToolAnalysis) -> Iterator[Block]:
         yield from _broken_orders(found.before)
     loops = found.loops
     counts = [
+        (f"{LOOP} times or more", f"{loops.n_anywhere:,}", percent_cell(loops.anywhere)),
         (f"{LOOP} times in a row or more", f"{loops.n_in_a_row:,}", percent_cell(loops.in_a_row)),
-        (f"{LOOP} times anywhere", f"{loops.n_anywhere:,}", percent_cell(loops.anywhere)),
     ]
     first = [Name(f"first: {', '.join(loops.examples)}")] if loops.examples else []
     yield table_of("Identical calls", ("a call", "conversations", "share"), counts, notes=first)

@@ -1,9 +1,10 @@
--- Runs that are equal in everything that enters a rate, counted. "place" holds week, workflow, model,
--- stratum, class, whether the cost is known, and the step of the penalty.
+-- Runs that are equal in everything that enters a rate, counted. "place" holds week, workflow, agent version,
+-- model, stratum, class, whether the cost is known, and the step of the penalty.
 SELECT
   "place",
   "workflow", -- if workflow_text
   "model", -- if model_text
+  "agent_version", -- if agent_version_text
   "stratum", -- if stratum_text
   "weight", -- if weight
   "penalty" AS "exact_penalty", -- if exact
@@ -26,6 +27,7 @@ FROM (
 GROUP BY
   "workflow", -- if workflow_text
   "model", -- if model_text
+  "agent_version", -- if agent_version_text
   "stratum", -- if stratum_text
   "weight", -- if weight
   "penalty", -- if exact

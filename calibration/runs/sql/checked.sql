@@ -1,13 +1,15 @@
 -- The rows of a source in our own columns, each with the first reason against it (0: it counts) and
 -- the value that is bad. "given": the columns as they could be read, null where there is none.
 SELECT
-  "trace_id", "workflow", "outcome", "cost", "units", "weight", "stratum", "model",
+  "trace_id", "workflow", "known_class" AS "outcome", "cost", "units", "weight", "stratum", "model",
+  "agent_version",
   -- Ids of tasks collide between workflows.
   "workflow" || $apart || "task_id" AS "task",
   "trial", "status",
   CASE WHEN NOT "bad_latency" THEN "latency" END AS "latency",
   CASE WHEN NOT "time_absurd" THEN "at" END AS "at",
   "naive", "no_units", "bad_latency",
+  coalesce("known_class" <> "outcome", FALSE) AS "in_words",
   CAST("reason" AS TINYINT) AS "reason",
   -- Written out inside of the cases: few rows need it, and a time takes long to write.
   CASE "reason"
@@ -25,17 +27,21 @@ SELECT
     WHEN $perturbed_arm THEN "perturbation"
   END AS "value",
   "row", "file",
-  "tier", "category", "loops", "data_corruption", "tags",
+  "tier", "difficulty", "category", "loops", "data_corruption", "tags",
   CASE WHEN NOT "bad_tools" AND "errors_whole" IS NOT NULL THEN "calls_whole" END AS "tool_calls",
   CASE WHEN NOT "bad_tools" AND "calls_whole" IS NOT NULL THEN "errors_whole" END AS "tool_errors",
-  coalesce("loop_truth", "loop_whole" > 0, "repeats_whole" >= $loop_from) AS "loop",
+  coalesce("loops_truth", "loops_whole" > 0, "repeats_whole" >= $loop_from) AS "looped",
+  coalesce("loops_in_a_row_truth", "in_a_row_whole" > 0) AS "looped_in_a_row",
   coalesce("escalated_truth", "escalated_whole" > 0) AS "escalated",
   CASE
     WHEN "feedback_worth" IS NOT NULL THEN "feedback_worth"
     WHEN NOT "bad_feedback" THEN "feedback"
   END AS "feedback",
   "known_verdict" AS "verdict",
-  "bad_tools", "bad_loop", "bad_escalated", "bad_feedback",
+  "steps_whole" AS "n_steps", "tokens_whole" AS "total_tokens",
+  "context_whole" / nullif(coalesce("window_whole", $window), 0) AS "context_share", -- if window
+  "context_whole" / nullif("window_whole", 0) AS "context_share", -- unless window
+  "bad_lengths", "bad_tools", "bad_loops", "bad_escalated", "bad_feedback",
   "verdict" IS NOT NULL AND "known_verdict" IS NULL AS "bad_verdict"
 FROM (
   SELECT
@@ -47,7 +53,7 @@ FROM (
       WHEN "workflow" IS NULL THEN $missing_workflow
       WHEN NOT "known_workflow" THEN $unknown_workflow
       WHEN "outcome" IS NULL THEN $missing_outcome
-      WHEN NOT "known_class" THEN $unknown_class
+      WHEN "known_class" IS NULL THEN $unknown_class
       WHEN "cost_unreadable" THEN $unreadable_cost
       WHEN "cost_endless" THEN $not_finite_cost
       WHEN "cost" < 0 THEN $negative_cost
@@ -76,9 +82,11 @@ FROM (
         ELSE $any_workflow
       END AS "known_workflow",
       CASE
-        WHEN FALSE THEN FALSE
-        WHEN "outcome" = $class THEN TRUE -- each classes
-        ELSE FALSE
+        WHEN FALSE THEN NULL
+        WHEN "outcome" = $class THEN "outcome" -- each classes
+        WHEN truth_of_word("outcome") THEN $passed_class
+        WHEN NOT truth_of_word("outcome") THEN $failed_class
+        WHEN lower(stripped_of("outcome")) = $error_word THEN $ended_class
       END AS "known_class",
       CASE
         WHEN "perturbation" IS NULL THEN TRUE
@@ -93,10 +101,21 @@ FROM (
       no_whole("tool_calls_read", "tool_calls_unreadable", "tool_calls_endless") AS "bad_calls",
       whole_of("tool_errors_read", "tool_errors_unreadable", "tool_errors_endless") AS "errors_whole",
       no_whole("tool_errors_read", "tool_errors_unreadable", "tool_errors_endless") AS "bad_errors",
-      whole_of("loop_read", "loop_unreadable", "loop_endless") AS "loop_whole",
+      whole_of("loops_read", "loops_unreadable", "loops_endless") AS "loops_whole",
+      whole_of("loops_in_a_row_read", "loops_in_a_row_unreadable", "loops_in_a_row_endless")
+        AS "in_a_row_whole",
       whole_of("max_repeats_read", "max_repeats_unreadable", "max_repeats_endless") AS "repeats_whole",
-      no_whole("loop_read", "loop_unreadable", "loop_endless")
-        OR no_whole("max_repeats_read", "max_repeats_unreadable", "max_repeats_endless") AS "bad_loop",
+      no_whole("loops_read", "loops_unreadable", "loops_endless")
+        OR no_whole("loops_in_a_row_read", "loops_in_a_row_unreadable", "loops_in_a_row_endless")
+        OR no_whole("max_repeats_read", "max_repeats_unreadable", "max_repeats_endless") AS "bad_loops",
+      whole_of("n_steps_read", "n_steps_unreadable", "n_steps_endless") AS "steps_whole",
+      whole_of("total_tokens_read", "total_tokens_unreadable", "total_tokens_endless") AS "tokens_whole",
+      whole_of("context_tokens_read", "context_tokens_unreadable", "context_tokens_endless") AS "context_whole",
+      whole_of("context_window_read", "context_window_unreadable", "context_window_endless") AS "window_whole",
+      no_whole("n_steps_read", "n_steps_unreadable", "n_steps_endless")
+        OR no_whole("total_tokens_read", "total_tokens_unreadable", "total_tokens_endless")
+        OR no_whole("context_tokens_read", "context_tokens_unreadable", "context_tokens_endless")
+        OR no_whole("context_window_read", "context_window_unreadable", "context_window_endless") AS "bad_lengths",
       whole_of("escalated_read", "escalated_unreadable", "escalated_endless") AS "escalated_whole",
       no_whole("escalated_read", "escalated_unreadable", "escalated_endless") AS "bad_escalated",
       "feedback_unreadable" OR "feedback_endless"

@@ -1,10 +1,11 @@
 -- The rows without duplicates: those of a trace of their own, and one of those that are identical.
 SELECT
-  "trace_id", "workflow", "outcome", "cost", "units", "weight", "stratum", "model", "task", "trial",
-  "status", "latency", "at", "tier", "category", "loops", "data_corruption", "tags", "tool_calls",
-  "tool_errors", "loop", "escalated", "feedback", "verdict", "bad_tools", "bad_loop",
-  "bad_escalated", "bad_feedback", "bad_verdict", "naive", "no_units", "bad_latency", "reason",
-  "value", "row", "file"
+  "trace_id", "workflow", "outcome", "cost", "units", "weight", "stratum", "model", "agent_version",
+  "task", "trial", "status", "latency", "at", "tier", "difficulty", "category", "loops",
+  "data_corruption", "tags", "tool_calls", "tool_errors", "looped", "looped_in_a_row", "n_steps",
+  "total_tokens", "context_share", "escalated", "feedback", "verdict", "bad_tools", "bad_loops",
+  "bad_lengths", "bad_escalated", "bad_feedback", "bad_verdict", "naive", "no_units",
+  "bad_latency", "in_words", "reason", "value", "row", "file"
 FROM "rows"
 WHERE NOT EXISTS (
   SELECT 1 FROM "repeated" WHERE "repeated"."trace_id" = "rows"."trace_id"

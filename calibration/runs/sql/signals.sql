@@ -20,8 +20,10 @@ FROM (
     CASE WHEN "word" IS NOT NULL THEN CAST(1 AS DOUBLE) END AS "of_timeouts",
     CASE WHEN "word" IS NOT NULL THEN CAST(ones_of("late") AS DOUBLE) END AS "timeouts",
     "tool_calls" AS "of_tool_errors",
-    CASE WHEN "loop" IS NOT NULL THEN CAST(1 AS DOUBLE) END AS "of_loops",
-    CASE WHEN "loop" IS NOT NULL THEN CAST(ones_of("loop") AS DOUBLE) END AS "loops",
+    CASE WHEN "looped" IS NOT NULL THEN CAST(1 AS DOUBLE) END AS "of_loops",
+    CASE WHEN "looped" IS NOT NULL THEN CAST(ones_of("looped") AS DOUBLE) END AS "loops",
+    CASE WHEN "looped_in_a_row" IS NOT NULL THEN CAST(1 AS DOUBLE) END AS "of_loops_in_a_row",
+    CASE WHEN "looped_in_a_row" IS NOT NULL THEN CAST(ones_of("looped_in_a_row") AS DOUBLE) END AS "loops_in_a_row",
     CASE WHEN "escalation" IS NOT NULL THEN CAST(1 AS DOUBLE) END AS "of_escalated",
     CASE WHEN "escalation" IS NOT NULL THEN CAST(ones_of("escalation") AS DOUBLE) END AS "escalated",
     CAST(ones_of("feedback" IS NOT NULL) AS DOUBLE) AS "feedback_given",
@@ -33,9 +35,10 @@ FROM (
     CAST(1 AS DOUBLE) AS "of_feedback_given"
   FROM (
     SELECT
-      "at", "stratum", "weight", "tool_calls", "tool_errors", "loop", "feedback", "verdict",
+      "at", "stratum", "weight", "tool_calls", "tool_errors", "feedback", "verdict",
+      "looped", "looped_in_a_row",
       "escalated" AS "escalation",
-      "bad_tools", "bad_loop", "bad_escalated", "bad_feedback", "bad_verdict",
+      "bad_tools", "bad_loops", "bad_escalated", "bad_feedback", "bad_verdict",
       lower("status") AS "word",
       regexp_matches(lower("status"), $failed) AS "failed",
       regexp_matches(lower("status"), $late) AS "late",

@@ -7,6 +7,7 @@ SELECT
   "unit", -- if groups
   "workflow", -- if workflow_text
   "model", -- if model_text
+  "agent_version", -- if agent_version_text
   "stratum", -- if stratum_text
   "weight", -- if weight
   count(*) AS "n",
@@ -38,8 +39,13 @@ FROM (
       "head" % $names -- if by_workflow
       CAST(0 AS BIGINT) -- if without_head
     ) * $head_below * $steps
-    + CAST("tail" AS BIGINT) * $steps -- unless without_model
-    + CAST("tail" AS BIGINT) % $below_model * $steps -- if without_model
+    + CAST(
+      "tail" -- if whole_tail
+      "tail" % $below_model -- if by_week
+      "tail" % $below_model -- if by_workflow
+      "tail" % $below_version -- if by_model
+      "tail" - "tail" % $below_version + "tail" % $below_model -- if by_agent_version
+    AS BIGINT) * $steps
     + ones_of("penalty" > 0) AS "place"
   FROM "narrow"
 ) AS "placed"
@@ -49,6 +55,7 @@ GROUP BY
   "unit", -- if groups
   "workflow", -- if workflow_text
   "model", -- if model_text
+  "agent_version", -- if agent_version_text
   "stratum", -- if stratum_text
   "weight", -- if weight
   "place"

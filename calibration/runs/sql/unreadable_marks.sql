@@ -7,7 +7,7 @@ SELECT
 FROM (
   SELECT
     "loops", "data_corruption",
-    stripped_of("loops") <> '' AND "marked_loops" IS NULL AS "bad_loops",
+    stripped_of("loops") <> '' AND "looped" IS NULL AS "bad_loops",
     stripped_of("data_corruption") <> '' AND "given_data_corruption" IS NULL AS "bad_data_corruption"
   FROM "rows"
 ) AS "marks"
