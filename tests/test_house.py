@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("app", "calibration", "reference_dataset")
 # A seam, not a piece: what a front (command line, server, page) or a plug-in point reads.
 MOST_SINGLE_IMPORTERS = 21  # with one for each trace format
-MOST_MODULES = 205  # a report aside: judge's runner, reliability and span platforms came later
+MOST_MODULES = 205  # a report aside: the judge's runner, reliability and imports came later
 MOST_TOUCHED = 52
 # Prints the modules of which a function runs, but for what runs while a module is loaded.
 TOUCHED = """
