@@ -62,13 +62,16 @@ check: dev
 	$(BIN)/python -m pytest -q --doctest-modules calibration reference_dataset app \
 	  --ignore=app/views --ignore=app/main.py --ignore=app/asgi.py
 
-# Random tables against the coefficients' properties and the krippendorff package, other ones in
-# every run: adds to docs/fuzz/agreement.md. A run is repeated with `make fuzz SEED=...`.
+# Random tables against the coefficients' properties and the krippendorff package, and 10,000 changed
+# files of each trace format, other ones in every run: adds to docs/fuzz. A run is repeated with
+# `make fuzz SEED=...`.
 fuzz: dev
 	@seed=$${SEED:-$$(date +%s)}; echo "seed $$seed"; \
 	ASR_FUZZ_TABLE=docs/fuzz/agreement.md $(BIN)/python -m pytest -q --hypothesis-profile=fuzz \
 	  --hypothesis-seed=$$seed tests/agreement/test_properties.py \
-	  tests/agreement/test_against_krippendorff.py
+	  tests/agreement/test_against_krippendorff.py; \
+	ASR_FUZZ_IMPORTERS=docs/fuzz/importers.md ASR_FUZZ_CASES=10000 $(BIN)/python -m pytest -q \
+	  --hypothesis-profile=fuzz --hypothesis-seed=$$seed tests/trace_formats/test_arbitrary_input.py
 
 # The long one: coverage of every interval method; writes docs/methods/coverage.md. Of one file:
 # ASR_SIMULATION_TABLE=docs/methods/coverage.md .venv/bin/python -m pytest -m slow FILE

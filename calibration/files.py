@@ -2,13 +2,20 @@
 
 import json
 import os
+import pickle
 import re
 import stat
+import tempfile
 import tomllib
+import weakref
+from array import array
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Generic, TypeVar, overload
 
 from calibration.errors import InputError
+
+T = TypeVar("T")
 
 MOST_TOML_BYTES = 1_000_000
 MOST_NESTED = 50  # tables and lists within each other, and parts of one key
@@ -228,3 +235,39 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+class Spool(Sequence[T], Generic[T]):
+    """A sequence that is read in order and held on the disk, in a file without a name.
+
+    Only what this process appended is read back.
+    """
+
+    _IN_MEMORY = 8_000_000
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=self._IN_MEMORY, prefix="asr-spool-")
+        weakref.finalize(self, self._file.close)
+        self._places = array("Q")
+
+    def append(self, item: T) -> None:
+        """Add an item at the end."""
+        self._places.append(self._file.seek(0, os.SEEK_END))
+        pickle.dump(item, self._file, protocol=pickle.HIGHEST_PROTOCOL)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[T]:
+        return (self[place] for place in range(len(self)))
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[T]: ...
+    def __getitem__(self, place: int | slice) -> T | Sequence[T]:
+        if isinstance(place, slice):
+            return [self[k] for k in range(*place.indices(len(self)))]
+        self._file.seek(self._places[place])
+        item: T = pickle.load(self._file)
+        return item

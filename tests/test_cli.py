@@ -102,7 +102,9 @@ def test_an_unrecognised_file_stores_nothing(asr: Run, tmp_path: Path) -> None:
         bad.write_bytes(content)
         result = asr("import", bad, code=2)
         assert (str(bad) in result.stderr, result.stdout) == (True, "")
-        assert "and 1 more files" in asr("import", bad, bad, code=2).stderr
+        other = tmp_path / "other.json"
+        other.write_bytes(content)
+        assert "and 1 more files" in asr("import", bad, other, bad, code=2).stderr
     assert not (tmp_path / "asr.duckdb").exists()
 
 

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from calibration.analyses.trace_files import FilesProgress
 from calibration.cli.terminal import progress
 from tests.cli_runs import Run, write_csv
 
@@ -34,10 +35,11 @@ def test_a_report_is_the_answer_and_full_is_all_of_it(asr: Run, filled: list[str
 
 
 def test_progress_is_for_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    with progress(3) as told:
+    with progress() as told:
         assert told is None
     monkeypatch.setattr(sys, "stderr", shown := Terminal())
-    with progress(3) as told:
+    with progress() as told:
         assert told is not None
-        told(1, 1500)
-    assert "Reading: 1,500 runs, file 2 of 3, about 0 s left" in shown.getvalue()
+        told(FilesProgress(done=1, of=3, bytes=30_000_000, of_bytes=120_000_000, runs=1500))
+    words = "Reading: 1,500 runs, file 2 of 3, 30 of 120 MB (25%), about 0 s left"
+    assert words in shown.getvalue()

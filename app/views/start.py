@@ -77,7 +77,7 @@ def _go(name: str) -> None:
 
 
 def _traces(store: Store) -> None:
-    st.text("What your agent did: tau-bench or tau2-bench results, or JSONL or CSV of your own.")
+    st.text("What your agent did: logs and traces of a known format, or a table of your own.")
     imports.show(store)
     with st.expander("Cost ceilings"):
         _ceilings(store)

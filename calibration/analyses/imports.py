@@ -1,8 +1,8 @@
-"""Import traces, verdicts and labels from files into the store, and export labels."""
+"""Import verdicts and labels from files into the store, and export them."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,8 +16,7 @@ from calibration.analyses.evidence.from_store import (
     started,
     with_judge,
 )
-from calibration.analyses.reference_traces import is_reference
-from calibration.errors import CalibrationError, InputError, LabelRefusedError, TraceFormatError
+from calibration.errors import CalibrationError, InputError, LabelRefusedError
 from calibration.records import (
     NO_VERDICT,
     SOURCE_JUDGE,
@@ -25,7 +24,6 @@ from calibration.records import (
     SetAside,
     Verdict,
     Violation,
-    Workflow,
 )
 from calibration.store import (
     MAX_TEXT,
@@ -38,24 +36,13 @@ from calibration.store import (
     reviewer_id_of,
 )
 from calibration.tables.labels import EXPOSED, LabelRow, VerdictRow, label_rows, verdict_rows
-from calibration.tables.rows import Row, as_csv, cell_text, located, none_of
+from calibration.tables.rows import Row, cell_text, located, none_of
 from calibration.taxonomy import Taxonomy
-from calibration.text import counted
-from calibration.trace_formats import ImportSettings, Parsed, Preview, detect, preview, read_traces
 from calibration.trace_formats.fields import class_of_grade, wrong
 from calibration.trace_formats.json_scanner import decode_text
 from calibration.trace_formats.reliability_fields import read_violations
 
 R = TypeVar("R", LabelRow, VerdictRow)
-
-REFERENCE = (
-    "a trace of the reference dataset; those are for practice and no part of a rate: "
-    "`asr reference practise` puts them in front of reviewers"
-)
-
-TELL_EVERY = 500
-
-NOT_READ = "not read"
 
 LABEL_COLUMNS = (
     "trace_id", "reviewer", "outcome", "adjudicated", "weight", "cluster", "rationale",
@@ -73,172 +60,6 @@ SKIPPED, ADJUDICATED = "a skipped trace, no label", "an adjudicated class, no re
 
 TAG_SEPARATOR = "; "
 NO_EVIDENCE = {"step_id": "", "quote": ""}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileRead:
-    """The content of one file, and its recognised format."""
-
-    path: Path
-    format: str
-    traces: int
-    set_aside: int
-
-
-# Receives the numbers of files read and of runs found so far.
-Told = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesRead:
-    """The content of some files, read to the end and not yet stored."""
-
-    paths: tuple[Path, ...]
-    files: tuple[FileRead, ...]
-    parsed: tuple[Parsed, ...]
-    set_aside: tuple[SetAside, ...]
-    preview: Preview
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportReport:
-    """Results of an import; `changed` runs are also in `set_aside` with the reason."""
-
-    files: int
-    imported: int
-    already_there: int
-    changed: int
-    possible_duplicates: int
-    verdicts: int
-    restored: int  # their stored text was missing or damaged
-    completed: int  # an older version did not read all of their fields
-    set_aside: tuple[SetAside, ...]
-
-
-def read_files(
-    paths: Sequence[Path], settings: ImportSettings, *, told: Told | None = None
-) -> FilesRead:
-    """Read trace files to the end; one of several that is no trace file is passed over.
-
-    It is in `set_aside` with the reason, and in `files` with the format ``not read``. `told` is
-    called after every file, and every 500 runs within a file.
-
-    Raises InputError if a path does not exist; TraceFormatError if no file is a trace file.
-    """
-    files = [file for path in paths for file in _expand(path)]
-    parsed: list[Parsed] = []
-    set_aside: list[SetAside] = []
-    read: list[FileRead] = []
-    refused: list[TraceFormatError] = []
-    for number, file in enumerate(files):
-        before = len(parsed), len(set_aside)
-        try:
-            for item in read_traces(file, settings):
-                runs = len(parsed) + len(set_aside)
-                if told is not None and runs % TELL_EVERY == 0:
-                    told(number, runs)
-                if not isinstance(item, Parsed):
-                    set_aside.append(item)
-                elif is_reference(item.trace):
-                    set_aside.append(SetAside(file=item.file, line=item.line, reason=REFERENCE))
-                else:
-                    parsed.append(item)
-            form = detect(file).title
-        except TraceFormatError as error:
-            # Nothing of a file that was cut off: its last run may be another one.
-            del parsed[before[0] :], set_aside[before[1] :]
-            reason = str(error).removeprefix(f"{file}").lstrip(":, ")
-            set_aside.append(SetAside(file=str(file), line=None, reason=f"not read: {reason}"))
-            refused.append(error)
-            form = NOT_READ
-        read.append(
-            FileRead(
-                path=file,
-                format=form,
-                traces=len(parsed) - before[0],
-                set_aside=len(set_aside) - before[1],
-            )
-        )
-    if refused and len(refused) == len(files):
-        others = f" (and {len(files) - 1} more files)" if len(files) > 1 else ""
-        raise TraceFormatError(f"{refused[0]}{others}") from refused[0]
-    if told is not None:
-        told(len(files), len(parsed) + len(set_aside))
-    return FilesRead(
-        paths=tuple(files),
-        files=tuple(read),
-        parsed=tuple(parsed),
-        set_aside=tuple(set_aside),
-        preview=preview([*parsed, *set_aside]),
-    )
-
-
-def _expand(path: Path) -> list[Path]:
-    """Return the files of a folder; a folder that is one run stays whole."""
-    if not path.exists():
-        raise InputError(f"{path}: there is no such file")
-    if not path.is_dir() or (path / "results.json").exists():
-        return [path]
-    found = sorted(p for p in path.iterdir() if p.suffix in (".json", ".jsonl", ".csv"))
-    if not found:
-        raise InputError(f"{path}: the folder holds no .json, .jsonl or .csv file")
-    return found
-
-
-def store_files(
-    store: Store, read: FilesRead, settings: ImportSettings, *, take_changed: bool = False
-) -> ImportReport:
-    """Store runs with workflows and grades; a grade becomes a verdict of a judge ``source:...``."""
-    known = store.workflows()
-    # Values missing in the settings remain as stored.
-    workflows = [
-        (settings if name not in known else _with_defaults(settings, known[name])).workflow_record(
-            name
-        )
-        for name in read.preview.workflows
-    ]
-    done = store.ingest(
-        [item.trace for item in read.parsed],
-        take_changed=take_changed,
-        workflows=workflows,
-        grades=[item.verdict for item in read.parsed],
-    )
-    origin = {item.trace.trace_id: item for item in read.parsed}
-    aside = [
-        (trace_id, f"is stored with other content; {done.why_kept(trace_id)}")
-        for trace_id in done.changed
-    ]
-    aside += [(t, "is stored with another grade, which stays") for t in done.other_grade]
-    changed = [
-        SetAside(
-            file=origin[trace_id].file,
-            line=origin[trace_id].line,
-            reason=f"changed: {trace_id} {why}",
-        )
-        for trace_id, why in aside
-    ]
-    return ImportReport(
-        files=len(read.paths),
-        imported=len(done.imported),
-        already_there=len(done.already_there),
-        restored=len(done.restored),
-        completed=len(done.completed),
-        changed=len(done.changed),
-        possible_duplicates=len(done.possible_duplicates),
-        verdicts=len(done.graded),
-        set_aside=(*read.set_aside, *changed),
-    )
-
-
-def set_aside_csv(rows: Sequence[SetAside]) -> str:
-    """Return the rows set aside as CSV that no spreadsheet runs as formulas."""
-    columns = ["file", "line", "reason"]
-    return as_csv(columns, ({"file": r.file, "line": r.line, "reason": r.reason} for r in rows))
-
-
-def _with_defaults(settings: ImportSettings, stored: Workflow) -> ImportSettings:
-    ceiling = stored.ceiling_usd if settings.ceiling_usd is None else settings.ceiling_usd
-    return replace(settings, ceiling_usd=ceiling, unit=settings.unit or stored.unit)
 
 
 def import_verdicts(store: Store, path: Path, *, judge_id: str) -> ImportResult[str]:
@@ -547,21 +368,3 @@ def _sub_goals_text(value: object) -> str:
 def _text(value: object) -> str:
     """Return the text of a cell, empty if missing (None or NaN)."""
     return value if isinstance(value, str) else ""
-
-
-def preview_lines(read: FilesRead) -> Iterator[str]:
-    """Yield the preview of an import."""
-    found = read.preview
-    formats = ", ".join(f"{n} {name}" for name, n in found.formats.items()) or "none"
-    yield f"Traces        {found.n_traces} in {counted(len(read.paths), 'file')} ({formats})"
-    yield f"Tasks         {found.n_tasks}"
-    yield "Workflows     " + ", ".join(f"{name} ({n})" for name, n in found.workflows.items())
-    yield f"Costs known   {found.costs_known} of {found.n_traces}"
-    yield f"Grades        {found.n_verdicts} (kept as verdicts, hidden from reviewers)"
-    missing = [f"{f.field} ({f.of - f.found} of {f.of})" for f in found.fields if f.found < f.of]
-    yield "Complete      " + ", ".join(f.field for f in found.fields if f.found == f.of)
-    yield "Missing       " + (", ".join(missing) or "nothing")
-    yield f"Skipped rows  {found.n_set_aside}"
-    if found.first is not None:
-        first = found.first
-        yield f"First trace   {first.trace_id}, {first.n_steps} steps: {first.prompt}"

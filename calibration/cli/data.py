@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from calibration.analyses import imports
+from calibration.analyses import imports, trace_files
 from calibration.analyses.evidence.from_store import (
     choose_batch,
     pooled_id,
@@ -34,12 +34,13 @@ from calibration.cli.terminal import (
 from calibration.errors import CalibrationError, InputError
 from calibration.records import CONSTRAINTS
 from calibration.reporting import to_json
-from calibration.reporting.csv_exports import FORMATS, write_labels
+from calibration.reporting.csv_exports import FORMATS as TABLES
+from calibration.reporting.csv_exports import write_labels
 from calibration.reporting.document import SIMULATED, percent_number
 from calibration.store import Store, make_way
 from calibration.tables.rows import Row, as_csv
 from calibration.taxonomy import Taxonomy, load_taxonomy
-from calibration.trace_formats import ImportSettings, load_settings
+from calibration.trace_formats import FORMATS, ImportSettings, load_settings
 
 with_csv = click.option(
     "--output", type=EXISTING, help="Write to this file; without it, the rows are printed."
@@ -63,6 +64,19 @@ with_csv = click.option(
     "--taxonomy", type=RUBRIC, help="Give a new store this taxonomy: a TOML file, or two_class."
 )
 @click.option("--take-changed", is_flag=True, help="Replace stored runs whose content has changed.")
+@click.option(
+    "--human-scores",
+    metavar="BATCH",
+    help="Store the scores of people in the files as labels of this batch, marked as not blind.",
+)
+@click.option(
+    "--formats",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda *given: _print_formats(*given),
+    help="List the formats that are read, and how each is recognised.",
+)
 @click.option("--yes", is_flag=True, help="Import without asking.")
 @with_json
 def import_(
@@ -75,35 +89,53 @@ def import_(
     mapping: Path | None,
     taxonomy: Path | None,
     take_changed: bool,
+    human_scores: str | None,
     yes: bool,
     as_data: bool,
 ) -> None:
-    """Import trace files of tau-bench, tau2-bench, or your own JSONL or CSV.
+    """Import trace files, folders of them and patterns; each is recognised by its content.
+
+    Files compressed by gzip or Zstandard are read as they are. --formats lists what is read.
 
     \b
     asr import results/*.json --workflow airline --ceiling 0.30 --unit conversation
     asr import traces.jsonl --mapping workflows.toml --yes
+    asr import logs/ --yes
     """
     make_way(path)
     settings = _settings(mapping, workflow, ceiling, unit, timezone)
     rules = None if taxonomy is None else load_taxonomy(taxonomy)
     settings = replace(settings, taxonomy=taxonomy_in_force(path, rules))
-    with progress(None if any(p.is_dir() for p in paths) else len(paths)) as told:
-        read = imports.read_files(paths, settings, told=told)
+    with progress() as told:
+        read = trace_files.read_files(paths, settings, told=told)
     if not as_data:
-        print_lines(imports.preview_lines(read))
+        print_lines(trace_files.preview_lines(read))
         asks = not yes and sys.stdin.isatty() and sys.stdout.isatty()
-        if asks and read.parsed and not click.confirm(f"Import into {path}?", default=True):
+        if (
+            asks
+            and read.preview.n_traces
+            and not click.confirm(f"Import into {path}?", default=True)
+        ):
             raise click.Abort
     with _open_for_import(path, rules) as store:
-        report = imports.store_files(store, read, settings, take_changed=take_changed)
+        if human_scores is not None:
+            human_scores = choose_batch(store, human_scores).batch_id
+        report = trace_files.store_files(
+            store, read, settings, take_changed=take_changed, human_batch=human_scores
+        )
     if as_data:
         print_json(to_json.data(report))
     else:
         print_lines(import_lines(report))
         print_next("status")
-    if not read.parsed:
+    if not read.preview.n_traces:
         raise CalibrationError("no trace could be read from these files")
+
+
+def _print_formats(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        print_lines(f"{importer.title}: {importer.expects}" for importer in FORMATS)
+        context.exit()
 
 
 def _open_for_import(path: Path, rules: Taxonomy | None) -> Store:
@@ -289,8 +321,8 @@ def calibrated(path: Path, batch_id: str | None, judge_id: str | None, out: Path
     """
     if path.exists() and out.exists() and out.samefile(path):
         raise InputError(f"{out}: is the store itself; choose another file for --out")
-    if out.suffix.lower() not in FORMATS:
-        raise InputError(f"{out}: must end in {', '.join(FORMATS)}")
+    if out.suffix.lower() not in TABLES:
+        raise InputError(f"{out}: must end in {', '.join(TABLES)}")
     with open_to_read(path) as store:
         found = calibrated_labels(store, batch_id, judge_id=judge_id)
     beside = write_labels(found, out)
@@ -339,7 +371,7 @@ def import_labels(file: Path, path: Path, batch_id: str | None, as_data: bool) -
     print_next(f"agreement --batch {shlex.quote(batch.batch_id)}")
 
 
-def import_lines(report: imports.ImportReport) -> Iterator[str]:
+def import_lines(report: trace_files.ImportReport) -> Iterator[str]:
     """Yield the results of an import."""
     yield (
         f"{report.imported} imported, {report.already_there} already there, {report.changed} "
@@ -351,6 +383,13 @@ def import_lines(report: imports.ImportReport) -> Iterator[str]:
         yield f"{report.completed} were there and now have fields that were not read before"
     if report.possible_duplicates:
         yield f"{report.possible_duplicates} have the content of another trace, kept and marked"
+    if report.labels:
+        yield f"labels made of the scores of people: {report.labels}, marked as not blind"
+    elif report.human_scores:
+        yield (
+            f"scores of people left out: {report.human_scores}; `asr import FILES "
+            "--human-scores BATCH` makes labels of them"
+        )
     for row in report.set_aside:
         place = row.file if row.line is None else f"{row.file}, line {row.line}"
         yield f"  skipped: {place}: {row.reason}"

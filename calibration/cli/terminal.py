@@ -22,6 +22,7 @@ from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.text import visible
 
 if TYPE_CHECKING:
+    from calibration.analyses.trace_files import FilesProgress
     from calibration.reporting.document import Document
 
 EXISTING = click.Path(path_type=Path)
@@ -269,23 +270,18 @@ def print_next(words: str, *, apart: bool = True) -> None:
 
 
 @contextmanager
-def progress(of: int | None) -> Iterator[Callable[[int, int], None] | None]:
-    """Yield what shows how many files and runs are read, on standard error if it is a terminal.
-
-    `of` is the number of files, for the time that is left; None if it is not known.
-    """
+def progress() -> Iterator["Callable[[FilesProgress], None] | None"]:
+    """Yield what shows how far files are read, on standard error if it is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
     started = time.monotonic()
 
-    def told(files: int, runs: int) -> None:
-        words = f"Reading: {runs:,} runs"
-        if of is not None and of > 1:
-            words += f", file {min(files + 1, of):,} of {of:,}"
-            if files:
-                left = (time.monotonic() - started) * (of - files) / files
-                words += f", about {left:.0f} s left"
+    def told(reading: "FilesProgress") -> None:
+        words = f"Reading: {reading.words()}"
+        if 0.02 < reading.share < 1:
+            left = (time.monotonic() - started) * (1 - reading.share) / reading.share
+            words += f", about {left:.0f} s left"
         click.echo(f"\r{words}\x1b[K", err=True, nl=False)
 
     try:

@@ -368,6 +368,15 @@ def insert_labels(
     cursor.unregister("incoming")
 
 
+def _expose(cursor: Cursor, seen: Sequence[tuple[str, str]], what: str) -> None:
+    """Record that people saw what others made of traces; `seen` has trace and reviewer."""
+    cursor.execute(
+        "INSERT INTO exposure SELECT unnest(?::VARCHAR[]), unnest(?::VARCHAR[]), ?, "
+        "nextval('event_seq'), ? ON CONFLICT (reviewer_id, trace_id, what) DO NOTHING",
+        [[by for _, by in seen], [trace_id for trace_id, _ in seen], what, utc_now()],
+    )
+
+
 def marks_violations(db: Database, cursor: Cursor) -> bool:
     """Return whether the store asks for safety violations; off by default."""
     return bool(db.kept(VIOLATIONS, lambda: setting(cursor, VIOLATIONS)))
@@ -499,11 +508,17 @@ class LabelStore(TraceStore):
 
     @open_to(ADMIN)
     def import_labels(
-        self, batch_id: str, drafts: Sequence[LabelDraft], *, names: Sequence[str] = ()
+        self,
+        batch_id: str,
+        drafts: Sequence[LabelDraft],
+        *,
+        names: Sequence[str] = (),
+        exposed: bool = False,
     ) -> ImportResult[tuple[str, str]]:
         """Store labels from elsewhere once each, without lease or evidence; none is overwritten.
 
-        Reviewers of these names are added where a label of theirs is stored.
+        Reviewers of these names are added where a label of theirs is stored. `exposed` labels were
+        not given blind, as far as anybody knows: they are stored as such.
         """
         taxonomy = self._rules()
         new = {reviewer_id_of(name): name for name in names}
@@ -554,6 +569,8 @@ class LabelStore(TraceStore):
                     put_reviewer(cursor, new[reviewer_id], role="reviewer", simulated=False)
                     people[reviewer_id] = False
             simulated = [people[d.reviewer_id] or traces[d.trace_id] for d, _ in fresh.values()]
+            if exposed:
+                _expose(cursor, list(fresh), "labels")
             insert_labels(cursor, taxonomy, batch_id, list(fresh.values()), simulated)
             if fresh:
                 record_audit(cursor, "labels imported", batch_id=batch_id, stored=len(fresh))
@@ -857,11 +874,7 @@ class LabelStore(TraceStore):
         new = sorted(set(asked) - {row[0] for row in known})
         if new:
             with self._db.write() as cursor:
-                cursor.execute(
-                    "INSERT INTO exposure SELECT ?, unnest(?::VARCHAR[]), ?, "
-                    "nextval('event_seq'), ? ON CONFLICT (reviewer_id, trace_id, what) DO NOTHING",
-                    [reviewer_id, new, what, utc_now()],
-                )
+                _expose(cursor, [(trace_id, reviewer_id) for trace_id in new], what)
 
     @open_to(LEAD)
     def exposure_frame(self) -> pd.DataFrame:

@@ -5,7 +5,7 @@ import os
 import string
 import threading
 from bisect import bisect_right
-from collections import Counter, OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calibration.errors import InputError, StoreError
-from calibration.files import private_folder, put_in_place
+from calibration.files import Spool, private_folder, put_in_place
 from calibration.records import (
     CUT,
     GRADES,
@@ -43,6 +43,7 @@ from calibration.records import (
     Workflow,
     calls_of,
     is_perturbed,
+    plain,
 )
 from calibration.store.database import (
     Cursor,
@@ -62,6 +63,9 @@ K = TypeVar("K", str, tuple[str, str])
 
 # Small row groups of sorted ids: reading one trace touches one of them.
 ROW_GROUP = 64
+# What is held while a part is written: three times as many bytes, about.
+PART_CHARACTERS = 6_000_000
+INSERTED_AT_ONCE = 5_000
 
 REVIEW_FIELDS = ("prompt", "inputs", "sub_goals", "steps", "response")
 _INDEXED = (
@@ -85,6 +89,8 @@ _PROMPT = (
     "coalesce(detail ->> '$.prompt', CASE WHEN (detail ->> '$.cut_characters')::BIGINT > 0 "
     f"THEN '{CUT}' WHEN detail ->> '$.cut_characters' = '0' THEN '{WHOLE}' END)"
 )
+# A file may have several scorers: together they are its main one, whose name is the shortest.
+_FIRST_OF_SOURCE = "QUALIFY rank() OVER (PARTITION BY trace_id ORDER BY judge_id) = 1"
 # How far from the first of some calls in a row the last is.
 _LAST = LOOP - 1
 _LOOPING = f"""
@@ -140,7 +146,7 @@ def write_part(store: Path, traces: list[Trace]) -> str:
     ordered = sorted(traces, key=lambda trace: trace.trace_id)
     review, hidden = [], []
     for trace in ordered:
-        everything = asdict(trace)
+        everything = plain(trace)
         review.append(_json({name: everything[name] for name in REVIEW_FIELDS}))
         hidden.append(_json({name: everything[name] for name in HIDDEN_FIELDS}))
     ids = [trace.trace_id for trace in ordered]
@@ -355,19 +361,49 @@ class IndexRow:
 
 def write_index(store: Path, traces: Sequence[Trace]) -> list[IndexRow]:
     """Write the text of traces to parts beside a store, without opening the store."""
-    # A part holds an id once: a trace that occurs twice goes to two parts.
-    rounds: list[list[int]] = []
-    times: Counter[str] = Counter()
-    for place, trace in enumerate(traces):
-        if times[trace.trace_id] == len(rounds):
-            rounds.append([])
-        rounds[times[trace.trace_id]].append(place)
-        times[trace.trace_id] += 1
+    index: list[IndexRow] = []
+    held: list[Trace] = []
+
+    def flush() -> None:
+        part = write_part(store, held)
+        index.extend(replace(_index_row(trace), part=part) for trace in held)
+        held.clear()
+
+    # A part holds an id once, and no more than fits in memory.
+    ids: set[str] = set()
+    size = 0
+    for trace in traces:
+        if trace.trace_id in ids or size > PART_CHARACTERS:
+            flush()
+            ids, size = set(), 0
+        held.append(trace)
+        ids.add(trace.trace_id)
+        size += _characters(trace)
+    if held:
+        flush()
+    return index
+
+
+def write_parts(store: Path, traces: Sequence[Trace], places: Iterable[int]) -> dict[int, str]:
+    """Write the text of the traces at some places to parts; return the part of each."""
     parts: dict[int, str] = {}
-    for places in rounds:
-        part = write_part(store, [traces[k] for k in places])
-        parts |= dict.fromkeys(places, part)
-    return [replace(_index_row(trace), part=parts[k]) for k, trace in enumerate(traces)]
+    held: dict[int, Trace] = {}
+    size = 0
+    for place in sorted(places):
+        held[place] = traces[place]
+        size += _characters(held[place])
+        if size > PART_CHARACTERS:
+            parts |= dict.fromkeys(held, write_part(store, list(held.values())))
+            held, size = {}, 0
+    if held:
+        parts |= dict.fromkeys(held, write_part(store, list(held.values())))
+    return parts
+
+
+def _characters(trace: Trace) -> int:
+    """Return about how much text a trace has."""
+    steps = sum(len(text or "") for s in trace.steps for text in (s.content, s.arguments, s.result))
+    return len(trace.prompt) + len(trace.response or "") + steps + 500 * (1 + len(trace.steps))
 
 
 def _index_row(trace: Trace) -> IndexRow:
@@ -408,46 +444,55 @@ def _ingest(
     take_changed: bool,
     workflows: Sequence[Workflow],
     grades: Sequence[Verdict | None],
-    write: Callable[[list[int]], str] | None,
+    more: Sequence[Verdict] = (),
+    write: Callable[[list[int]], dict[int, str]] | None,
 ) -> ImportResult[str]:
     """Store all of an import or nothing; `write` writes the text of the rows at these positions."""
+    # The rows may lie on the disk: what they are told apart by is read once.
+    ids, hashes, adds = [], [], []
+    for row in index:
+        ids.append(row.trace_id)
+        hashes.append(row.content_hash)
+        if row.adds:
+            adds.append(row.trace_id)
     with db.read() as cursor:
-        known, by_hash = _known(cursor, index)
-        older = _older(cursor, [row.trace_id for row in index if row.adds])
+        known, by_hash = _known(cursor, ids)
+        older = _older(cursor, adds)
         labelled = _labelled(cursor)
-        unreadable = _without_text(db.path, cursor, [row.trace_id for row in index])
+        unreadable = _without_text(db.path, cursor, ids)
     fresh: dict[str, int] = {}
     replaced: dict[str, int] = {}
     restored: dict[str, int] = {}
     completed: dict[str, int] = {}
     already: list[str] = []
     changed: dict[int, str] = {}
-    for place, row in enumerate(index):
-        first = fresh.get(row.trace_id)
-        stored = known.get(row.trace_id) or (None if first is None else index[first].content_hash)
+    for place, (trace_id, digest) in enumerate(zip(ids, hashes, strict=True)):
+        first = fresh.get(trace_id)
+        stored = known.get(trace_id) or (None if first is None else hashes[first])
         if stored is None:
-            fresh[row.trace_id] = place
-        elif stored == row.content_hash and row.trace_id in unreadable:
-            restored[row.trace_id] = place
-        elif stored == row.content_hash and row.trace_id in older:
-            completed[row.trace_id] = place
-        elif stored == row.content_hash:
-            already.append(row.trace_id)
-        elif take_changed and row.trace_id in known and row.trace_id not in labelled:
-            replaced[row.trace_id] = place
+            fresh[trace_id] = place
+        elif stored == digest and trace_id in unreadable:
+            restored[trace_id] = place
+        elif stored == digest and trace_id in older:
+            completed[trace_id] = place
+        elif stored == digest:
+            already.append(trace_id)
+        elif take_changed and trace_id in known and trace_id not in labelled:
+            replaced[trace_id] = place
         else:
-            changed[place] = row.trace_id
+            changed[place] = trace_id
     duplicates: dict[str, str] = {}
     for trace_id, place in fresh.items():
-        digest = index[place].content_hash
+        digest = hashes[place]
         if digest in by_hash:
             duplicates[trace_id] = by_hash[digest]
         by_hash.setdefault(digest, trace_id)
+    del by_hash, known, hashes  # as large as the index of the store
     written = restored | completed
     places = [*replaced.values(), *fresh.values(), *written.values()]
     graded: ImportResult[str] = ImportResult()
-    if places or workflows or any(grades):
-        part = None if write is None or not places else write(places)
+    if places or workflows or any(grades) or more:
+        parts = {} if write is None else write(places)
         with db.write() as cursor:
             # A label may have been stored while the part was written.
             for trace_id in _labelled(cursor) & set(replaced):
@@ -455,13 +500,17 @@ def _ingest(
                 labelled.add(trace_id)
             for workflow in workflows:
                 put_workflow(cursor, workflow)
-            taken = [index[k] for k in (*replaced.values(), *fresh.values())]
-            if part is not None:
-                taken = [replace(row, part=part) for row in taken]
-            _insert_index(cursor, taken, duplicates, _make_room(cursor, list(replaced)))
+            room = _make_room(cursor, list(replaced))
+            taken = [*replaced.values(), *fresh.values()]
+            for start in range(0, len(taken), INSERTED_AT_ONCE):
+                some = taken[start : start + INSERTED_AT_ONCE]
+                rows_of = [
+                    replace(index[k], part=parts[k]) if k in parts else index[k] for k in some
+                ]
+                _insert_index(cursor, rows_of, duplicates, room)
             for place in written.values():
-                row = index[place] if part is None else replace(index[place], part=part)
-                _point_to(cursor, row)
+                row = index[place]
+                _point_to(cursor, replace(row, part=parts[place]) if place in parts else row)
             record_audit(
                 cursor,
                 "import",
@@ -472,6 +521,8 @@ def _ingest(
             )
             # A grade belongs to the content that it rates.
             rated = [v for k, v in enumerate(grades) if v is not None and k not in changed]
+            kept = set(changed.values())
+            rated += [v for v in more if v.trace_id not in kept]
             graded = _put_verdicts(cursor, rated)
     return ImportResult(
         imported=tuple(fresh),
@@ -487,10 +538,10 @@ def _ingest(
     )
 
 
-def _known(cursor: Cursor, index: Sequence[IndexRow]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return stored hash by id for the given rows, and stored id by hash for all."""
+def _known(cursor: Cursor, ids: list[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return stored hash by id for these traces, and stored id by hash for all."""
     stored = cursor.execute("SELECT trace_id, content_hash FROM trace ORDER BY seq").fetchall()
-    wanted = {row.trace_id for row in index}
+    wanted = set(ids) if stored else set()
     by_hash: dict[str, str] = {}
     for trace_id, digest in stored:
         by_hash.setdefault(digest, trace_id)
@@ -829,23 +880,29 @@ class TraceStore(StorePart):
         take_changed: bool = False,
         workflows: Sequence[Workflow] = (),
         grades: Sequence[Verdict | None] = (),
+        more: Sequence[Verdict] = (),
     ) -> ImportResult[str]:
         """Store the traces that are new, with their workflows and grades; report the others.
 
         A trace with the same id and other content is `changed`: it is replaced only with
         `take_changed` and without labels. Equal content under another id is stored and marked as a
-        possible duplicate. `grades` has one entry a trace. All of it is stored, or nothing.
+        possible duplicate. `grades` has one entry a trace, `more` the verdicts of further scorers.
+        All of it is stored, or nothing. `new` is read in order, so that it may lie on the disk.
         """
-        _check_verdicts(self._rules(), [v for v in grades if v is not None])
+        _check_verdicts(self._rules(), [*(v for v in grades if v is not None), *more])
         # One import at a time: the stored ids must not change before the new traces are stored.
         with self._db.importing:
+            index: Spool[IndexRow] = Spool()
+            for trace in new:
+                index.append(_index_row(trace))
             return _ingest(
                 self._db,
-                [_index_row(trace) for trace in new],
+                index,
                 take_changed=take_changed,
                 workflows=workflows,
                 grades=grades,
-                write=lambda places: write_part(self._db.path, [new[k] for k in places]),
+                more=more,
+                write=lambda places: write_parts(self._db.path, new, places),
             )
 
     @open_to(LEAD)
@@ -856,6 +913,7 @@ class TraceStore(StorePart):
         take_changed: bool = False,
         workflows: Sequence[Workflow] = (),
         grades: Sequence[Verdict | None] = (),
+        more: Sequence[Verdict] = (),
     ) -> ImportResult[str]:
         """Store traces whose text another process has already written to parts."""
         for part in {row.part for row in index}:
@@ -863,7 +921,7 @@ class TraceStore(StorePart):
                 raise InputError(
                     f"part {part!r} of the traces is not there; import the files again"
                 )
-        _check_verdicts(self._rules(), [v for v in grades if v is not None])
+        _check_verdicts(self._rules(), [*(v for v in grades if v is not None), *more])
         with self._db.importing:
             return _ingest(
                 self._db,
@@ -871,6 +929,7 @@ class TraceStore(StorePart):
                 take_changed=take_changed,
                 workflows=workflows,
                 grades=grades,
+                more=more,
                 write=None,
             )
 
@@ -1063,7 +1122,8 @@ class TraceStore(StorePart):
             "SELECT trace_id, sample, outcome, grade, reason, evidence, "
             "coalesce((detail ->> '$.of_all')::BOOLEAN, false) AS of_all, cause, "
             f"{_PROMPT} AS prompt FROM verdict "
-            "WHERE judge_id = ? OR (? = ? AND starts_with(judge_id, ?)) ORDER BY trace_id, sample",
+            f"WHERE judge_id = ? OR (? = ? AND starts_with(judge_id, ?)) {_FIRST_OF_SOURCE} "
+            "ORDER BY trace_id, sample",
             [judge_id, judge_id, SOURCE_JUDGE, SOURCE_JUDGE],
         )
 
@@ -1078,7 +1138,7 @@ class TraceStore(StorePart):
             f"SELECT trace_id, judge_id, outcome, proposed, cause, {_PROMPT} AS prompt "
             "FROM verdict "
             "WHERE sample = 0 AND (judge_id = ? OR (? = ? AND starts_with(judge_id, ?))) "
-            "ORDER BY trace_id",
+            f"{_FIRST_OF_SOURCE} ORDER BY trace_id",
             [judge_id, judge_id, SOURCE_JUDGE, SOURCE_JUDGE],
         )
 

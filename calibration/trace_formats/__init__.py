@@ -1,8 +1,12 @@
-"""Trace formats: `tau_bench`, `tau2_bench` and our own, `own_files` with `own_records`.
+"""Trace formats: `tau_bench`, `tau2_bench`, `inspect_ai`, `swe_agent`, `openai_chat` and our own.
 
-All yield the items of `base`; `detection` recognises a file by its content. `json_scanner` reads
-piece by piece, `fields` checks one value, `reliability_fields` those that reliability needs,
+Ours are in `own_files` with `own_records`. All yield the items of `base`; `detection` recognises a
+file by its content. `json_scanner` reads piece by piece, `compressed` unpacks within limits,
+`parquet` gives rows, `fields` checks one value, `reliability_fields` those that reliability needs,
 `messages` turns a chat into steps.
+
+The runs of `langfuse`, `langsmith` and `openinference` are trees of `spans`: `span_shelf` collects
+them over files, `span_trees` makes a run of them, `message_shapes` reads what frameworks write.
 """
 
 from collections.abc import Iterator
@@ -20,15 +24,20 @@ from calibration.trace_formats.base import (
 )
 from calibration.trace_formats.detection import (
     FORMATS,
+    SPAN_FORMATS,
+    SUFFIXES,
     FieldShare,
     FirstTrace,
     Preview,
+    Summary,
     detect,
     preview,
 )
+from calibration.trace_formats.span_shelf import SpanShelf
 
 __all__ = [
     "FORMATS",
+    "SUFFIXES",
     "FieldShare",
     "FirstTrace",
     "ImportSettings",
@@ -36,6 +45,8 @@ __all__ = [
     "Item",
     "Parsed",
     "Preview",
+    "SpanShelf",
+    "Summary",
     "WorkflowRule",
     "detect",
     "load_settings",
@@ -47,8 +58,12 @@ __all__ = [
 MAX_SET_ASIDE = 1_000_000  # rows of one file
 
 
-def read_traces(path: Path, settings: ImportSettings | None = None) -> Iterator[Item]:
+def read_traces(
+    path: Path, settings: ImportSettings | None = None, *, shelf: SpanShelf | None = None
+) -> Iterator[Item]:
     """Read the runs of one file or run directory.
+
+    With a `shelf`, the runs of a platform of spans wait there for the spans of other files.
 
     The format is recognised by content at once; runs are read on demand. A truncated file yields
     its complete runs before the error: read to the end before storing anything. A second occurrence
@@ -56,6 +71,8 @@ def read_traces(path: Path, settings: ImportSettings | None = None) -> Iterator[
     the file is truncated or holds no run.
     """
     importer = detect(path)
+    if shelf is not None and importer.name in SPAN_FORMATS:
+        return shelf.take(SPAN_FORMATS[importer.name], path)
     return _once(path, importer.read(path, settings or ImportSettings()))
 
 

@@ -11,13 +11,14 @@ from calibration.errors import InputError
 from calibration.files import read_toml
 from calibration.records import SetAside, Trace, Verdict, Workflow
 from calibration.taxonomy import Taxonomy, default_taxonomy
-from calibration.trace_formats.fields import FieldError
+from calibration.trace_formats.fields import FieldError, graded, note
 
 MAX_TRACE_BYTES = 20_000_000
 MAX_FIELD_BYTES = 2_000_000
 MAX_STEPS = 2_000
 MAX_NAME = 200
 MAX_COST_USD = 1_000_000.0
+MAX_REVIEWER = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,28 +139,68 @@ def _typed(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HumanScore:
+    """What a person made of a run on another platform; `outcome` is None if no class follows."""
+
+    reviewer: str
+    name: str
+    outcome: str | None
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
     """One run: its trace, the grade of its file and the line where it starts.
 
     `verdict` is None without a grade. For a grade that implies no class, its outcome is
-    ``no_verdict`` and its reason says why.
+    ``no_verdict`` and its reason says why. `more` are the verdicts of further scorers, each with a
+    judge of its own (``source:NAME/SCORER``); `human` are the scores of people, which become labels
+    on request only.
     """
 
     trace: Trace
     verdict: Verdict | None
     line: int | None
     file: str
+    more: tuple[Verdict, ...] = ()
+    human: tuple[HumanScore, ...] = ()
 
 
 Item = Parsed | SetAside
+
+
+def human_score(
+    reviewer: str, name: str, value: object, comment: str | None, taxonomy: Taxonomy
+) -> HumanScore:
+    """Return the score of a person: a class by its name, else what `graded` makes of it.
+
+    Examples
+    --------
+    >>> human_score("Ann", "quality", True, None, default_taxonomy()).outcome
+    'complete'
+    >>> human_score("Ann", "quality", 0.7, None, default_taxonomy()).outcome is None
+    True
+    """
+    outcome: str | None = None
+    if isinstance(value, str) and value.strip() in taxonomy.names:
+        outcome = value.strip()
+    elif (verdict := graded(value, "", "", taxonomy)) is not None and verdict.proposed:
+        outcome = verdict.outcome
+    return HumanScore(
+        reviewer=" ".join(reviewer.split())[:MAX_REVIEWER],
+        name=note(name, limit=MAX_NAME) or "score",
+        outcome=outcome,
+        comment=note(comment),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
     """The beginning of a file, before any run is read.
 
-    `kind` is ``array``, ``object``, ``lines``, ``csv`` or ``directory``; `keys` are field names of
-    the first runs (array, lines), of the object, or of the CSV header.
+    `kind` is ``array``, ``object``, ``lines``, ``csv``, ``parquet``, ``zip`` or ``directory``;
+    `keys` are field names of the first runs (array, lines), of the object, the columns of the
+    table, or the names in the archive.
     """
 
     kind: str
@@ -172,7 +213,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Importer:
-    """One trace format: its recognition and its reader."""
+    """One trace format: its recognition and its reader; `title` is its name for people."""
 
     name: str
     title: str

@@ -10,8 +10,14 @@ from pathlib import Path
 from calibration.errors import TraceFormatError
 from calibration.records import Trace
 from calibration.trace_formats.base import Head, Importer, Item, Parsed
+from calibration.trace_formats.compressed import ZIP, Archive, first_bytes
 from calibration.trace_formats.fields import FieldError, note
+from calibration.trace_formats.inspect_ai import INSPECT
 from calibration.trace_formats.json_scanner import JsonText, decode_line
+from calibration.trace_formats.langfuse import LANGFUSE
+from calibration.trace_formats.langsmith import LANGSMITH
+from calibration.trace_formats.openai_chat import OPENAI_CHAT
+from calibration.trace_formats.openinference import OTEL, PHOENIX
 from calibration.trace_formats.own_files import (
     RECORDS,
     delimiter_of,
@@ -19,20 +25,27 @@ from calibration.trace_formats.own_files import (
     has_record,
     sample_rows,
 )
+from calibration.trace_formats.parquet import PARQUET, parquet_columns
 from calibration.trace_formats.reliability_fields import RELIABILITY_FIELDS
+from calibration.trace_formats.swe_agent import SWE_AGENT
 from calibration.trace_formats.tau2_bench import FOLDER, INDEX, TAU2
 from calibration.trace_formats.tau_bench import TAU_BENCH
 
 _SAMPLE = 5
+_FEW = 50  # fields of an object before its runs
+_COMMON = ("data", "messages")  # lists of several formats, told apart by what follows
 
 _BINARY = {
-    b"PK\x03\x04": "a zip archive",
-    b"PAR1": "a Parquet file",
-    b"\x1f\x8b": "a gzip file (unpack it first)",
-    b"\x28\xb5\x2f\xfd": "a Zstandard file (unpack it first)",
+    b"\x1f\x8b": "a gzip file within another (unpack it first)",
+    b"\x28\xb5\x2f\xfd": "a Zstandard file within another (unpack it first)",
+    b"BZh": "a bzip2 file (unpack it with bunzip2)",
+    b"\xfd7zXZ": "an xz file (unpack it with unxz)",
+    b"SQLite format 3": "an SQLite database (export its traces as JSON Lines)",
+    b"ARROW1": "an Arrow file (save it as Parquet)",
     b"\xff\xfe": "UTF-16 text (save it as UTF-8)",
     b"\xfe\xff": "UTF-16 text (save it as UTF-8)",
 }
+_WORKBOOK = "xl/workbook.xml"
 
 PROMPT_CHARS = 300
 
@@ -51,7 +64,21 @@ OPTIONAL_FIELDS = (
     "success_criteria",
 )
 
-FORMATS: tuple[Importer, ...] = (TAU_BENCH, TAU2, RECORDS)
+# Runs of these are trees of spans, which may lie in several files.
+SPAN_FORMATS = {form.name: form for form in (LANGFUSE, LANGSMITH, PHOENIX, OTEL)}
+
+# The first that recognises a file reads it: chats are last, as other formats have messages too.
+FORMATS: tuple[Importer, ...] = (
+    TAU_BENCH,
+    TAU2,
+    INSPECT,
+    SWE_AGENT,
+    RECORDS,
+    *(form.importer for form in SPAN_FORMATS.values()),
+    OPENAI_CHAT,
+)
+
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".eval", ".traj", ".parquet")
 
 
 def detect(path: Path) -> Importer:
@@ -64,10 +91,10 @@ def detect(path: Path) -> Importer:
     for importer in FORMATS:
         if importer.recognises(head):
             return importer
-    expected = "; ".join(f"{importer.title} ({importer.expects})" for importer in FORMATS)
+    known = ", ".join(importer.title for importer in FORMATS)
     raise TraceFormatError(
-        f"{path}: format not recognised: {found}. Expected one of: {expected}. Outcomes without "
-        "steps are runs, which `asr report` reads"
+        f"{path}: format not recognised: {found}. Read are {known}; `asr import --formats` says "
+        "what each looks like. Outcomes without steps are runs, which `asr report` reads"
     )
 
 
@@ -78,12 +105,19 @@ def _look(path: Path) -> tuple[Head, str]:
             return Head(kind="other", keys=()), f"it is a directory without {INDEX}"
         head, found = _look_at_object(path / INDEX)
         return Head(kind="directory", keys=head.keys), f"{INDEX} is {found}"
+    begins = first_bytes(path)
+    if begins.startswith(ZIP):
+        return _look_at_zip(path)
+    if begins.startswith(PARQUET):
+        columns = parquet_columns(path)
+        found = f"it is a Parquet file with the columns {_names(columns)}"
+        return Head(kind="parquet", keys=(columns,)), found
+    for magic, what in _BINARY.items():
+        if begins.startswith(magic):
+            return Head(kind="other", keys=()), f"it is {what}"
     first = first_line(path)
     if first == b"":
         raise TraceFormatError(f"{path}: the file is empty")
-    for magic, what in _BINARY.items():
-        if first is not None and first.startswith(magic):
-            return Head(kind="other", keys=()), f"it is {what}"
     if first is not None and first.startswith(b"["):
         return _look_at_array(path)
     if first is None or first.startswith(b"{"):
@@ -93,11 +127,25 @@ def _look(path: Path) -> tuple[Head, str]:
             return lines
         return _look_at_object(path)
     delimiter = delimiter_of(first)
-    if delimiter is not None:
-        cells = first.decode("utf-8", "replace").split(delimiter)
+    # Tables of platforms have other columns, such as 'context.trace_id'.
+    any_delimiter = delimiter or delimiter_of(first, None)
+    if any_delimiter is not None:
+        cells = first.decode("utf-8", "replace").split(any_delimiter)
         keys = frozenset(cell.strip().strip('"').strip() for cell in cells)
-        return Head(kind="csv", keys=(keys,)), f"it is a table with the columns {_names(keys)}"
+        head = Head(kind="csv", keys=(keys,))
+        if delimiter or any(form.recognises(head) for form in SPAN_FORMATS.values()):
+            return head, f"it is a table with the columns {_names(keys)}"
     return _look_at_lines(path)
+
+
+def _look_at_zip(path: Path) -> tuple[Head, str]:
+    archive = Archive(path)
+    archive.close()
+    names = frozenset(archive.names)
+    if _WORKBOOK in names:
+        return Head(kind="other", keys=()), "it is an Excel workbook (save its sheet as CSV UTF-8)"
+    found = f"it is a zip archive of {len(names):,} files (unpack it first)"
+    return Head(kind="zip", keys=(names,)), found
 
 
 def _look_at_array(path: Path) -> tuple[Head, str]:
@@ -120,9 +168,9 @@ def _look_at_object(path: Path) -> tuple[Head, str]:
     keys: set[str] = set()
     problem = ""
     try:
-        for key, _ in source.members(source.start):
+        for key, at in source.members(source.start):
             keys.add(key)
-            if key == FOLDER and len(keys) > 1:
+            if key not in _COMMON and len(keys) <= _FEW and source.mark(at) == "[" and _known(keys):
                 break  # the runs: what stands before them is enough
     except TraceFormatError as error:
         problem = str(error).removeprefix(f"{path}, ")
@@ -132,6 +180,11 @@ def _look_at_object(path: Path) -> tuple[Head, str]:
     found = f"it is a JSON object with the fields {_names(frozenset(keys))}"
     head = Head(kind=kind, keys=(frozenset(keys),) if keys else ())
     return head, f"{found}, and {problem}" if problem else found
+
+
+def _known(keys: set[str]) -> bool:
+    head = Head(kind="object", keys=(frozenset(keys),))
+    return any(importer.recognises(head) for importer in FORMATS)
 
 
 def _look_at_lines(path: Path) -> tuple[Head, str]:
@@ -197,6 +250,7 @@ class Preview:
     n_set_aside: int
     n_tasks: int
     n_verdicts: int
+    n_human_scores: int
     costs_known: int
     formats: dict[str, int]
     workflows: dict[str, int]
@@ -206,33 +260,85 @@ class Preview:
 
 def preview(items: Iterable[Item]) -> Preview:
     """Summarise the items of `read_traces`; nothing is stored."""
-    traces: list[Trace] = []
-    set_aside = verdicts = 0
+    summary = Summary()
     for item in items:
-        if isinstance(item, Parsed):
-            traces.append(item.trace)
-            verdicts += item.verdict is not None
-        else:
-            set_aside += 1
-    found = {name: sum(map(_has, traces, [name] * len(traces))) for name in OPTIONAL_FIELDS}
-    # Few files have these: they are listed where they are.
-    rare = {n: sum(getattr(t, n) is not None for t in traces) for n in RELIABILITY_FIELDS}
-    counts = {**found, **{name: n for name, n in rare.items() if n}, "verdict": verdicts}
-    return Preview(
-        n_traces=len(traces),
-        n_set_aside=set_aside,
-        n_tasks=len({trace.task_key for trace in traces}),
-        n_verdicts=verdicts,
-        costs_known=found["cost_usd"],
-        formats=dict(Counter(trace.source for trace in traces)),
-        workflows=dict(Counter(trace.workflow for trace in traces)),
-        fields=tuple(
-            FieldShare(field=name, found=count, of=len(traces)) for name, count in counts.items()
+        summary.add(item)
+    return summary.preview()
+
+
+class Summary:
+    """A preview in the making, which holds no trace but the first."""
+
+    def __init__(self) -> None:
+        self._found: Counter[str] = Counter()
+        self._formats: Counter[str] = Counter()
+        self._workflows: Counter[str] = Counter()
+        self._tasks: set[str] = set()
+        self._first: FirstTrace | None = None
+        self.n_traces = self.n_set_aside = self.n_human = 0
+
+    def add(self, item: Item) -> None:
+        """Count one item."""
+        if not isinstance(item, Parsed):
+            self.n_set_aside += 1
+            return
+        trace = item.trace
+        self.n_traces += 1
+        self.n_human += len(item.human)
+        self._found.update(name for name in OPTIONAL_FIELDS if _has(trace, name))
+        self._found.update(n for n in RELIABILITY_FIELDS if getattr(trace, n) is not None)
+        self._found["verdict"] += item.verdict is not None
+        self._formats[trace.source] += 1
+        self._workflows[trace.workflow] += 1
+        self._tasks.add(trace.task_key)
+        if self._first is None:
+            self._first = _first(trace)
+
+    def merge(self, other: "Summary") -> None:
+        """Add what another one counted."""
+        self.n_traces += other.n_traces
+        self.n_set_aside += other.n_set_aside
+        self.n_human += other.n_human
+        self._found.update(other._found)
+        self._formats.update(other._formats)
+        self._workflows.update(other._workflows)
+        self._tasks |= other._tasks
+        self._first = self._first or other._first
+
+    @property
+    def workflows(self) -> dict[str, int]:
+        """The number of traces of each workflow."""
+        return dict(self._workflows)
+
+    @property
+    def n_verdicts(self) -> int:
+        """The number of traces with a grade."""
+        return self._found["verdict"]
+
+    @property
+    def costs_known(self) -> int:
+        """The number of traces with a cost."""
+        return self._found["cost_usd"]
+
+    def preview(self) -> Preview:
+        """Return what was counted."""
+        # Few files have the fields for reliability: they are listed where they are.
+        rare = [name for name in RELIABILITY_FIELDS if self._found[name]]
+        names = (*OPTIONAL_FIELDS, *rare, "verdict") if self.n_traces else ()
+        return Preview(
+            n_traces=self.n_traces,
+            n_set_aside=self.n_set_aside,
+            n_tasks=len(self._tasks),
+            n_verdicts=self.n_verdicts,
+            n_human_scores=self.n_human,
+            costs_known=self.costs_known,
+            formats=dict(self._formats),
+            workflows=self.workflows,
+            fields=tuple(
+                FieldShare(field=name, found=self._found[name], of=self.n_traces) for name in names
+            ),
+            first=self._first,
         )
-        if traces
-        else (),
-        first=_first(traces[0]) if traces else None,
-    )
 
 
 def _has(trace: Trace, name: str) -> bool:

@@ -341,3 +341,22 @@ def graded(
         reason=note("; ".join((first, *details))),
         proposed=outcome != NO_VERDICT,
     )
+
+
+def without_output(why: str, judge_id: str, trace_id: str, taxonomy: Taxonomy) -> Verdict:
+    """Return the verdict on a run that was broken off: a proposal of the class without output.
+
+    Examples
+    --------
+    >>> from calibration.taxonomy import default_taxonomy
+    >>> without_output("exit_cost", "source:swe-agent", "t-1", default_taxonomy()).outcome
+    'abandoned'
+    """
+    outcome = taxonomy.without_output
+    return Verdict(
+        judge_id=judge_id,
+        trace_id=trace_id,
+        outcome=NO_VERDICT if outcome is None else outcome,
+        reason=note(why),
+        proposed=outcome is not None,
+    )

@@ -1,6 +1,7 @@
 """Read JSON files piece by piece, with the line where each piece starts."""
 
 import json
+import os
 import re
 import weakref
 from collections.abc import Iterator
@@ -8,15 +9,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from calibration.errors import InputError, TraceFormatError
-from calibration.files import (
-    MOST_PARTS,
-    RepeatedKeyError,
-    crowded,
-    open_file,
-    parse_json,
-    unique_keys,
-)
+from calibration.files import MOST_PARTS, RepeatedKeyError, crowded, parse_json, unique_keys
 from calibration.trace_formats.base import MAX_TRACE_BYTES
+from calibration.trace_formats.compressed import open_text
 from calibration.trace_formats.fields import FieldError, storable
 
 _BOM = b"\xef\xbb\xbf"
@@ -52,11 +47,22 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
                 yield line, (chunk.removeprefix(_BOM) if line == 1 else chunk).rstrip(b"\r\n")
 
 
+# The file that was opened last under a path, as long as it is read.
+_OPEN: weakref.WeakValueDictionary[Path, BinaryIO] = weakref.WeakValueDictionary()
+
+
 def _opened(path: Path) -> BinaryIO:
-    try:
-        return open_file(path)
-    except InputError as error:
-        raise TraceFormatError(str(error)) from error
+    file = open_text(path)
+    _OPEN[path] = file
+    return file
+
+
+def share_read(path: Path) -> float:
+    """Return how much of a file has been read, from 0 to 1; 0 where it is not open."""
+    file = _OPEN.get(path)
+    if file is None or file.closed:
+        return 0.0
+    return min(1.0, file.tell() / max(1, os.fstat(file.fileno()).st_size))
 
 
 def decode_line(line: bytes) -> object:
@@ -80,19 +86,19 @@ def decode_text(text: str) -> object:
 class JsonText:
     """A JSON file whose values are decoded one at a time; a position is a number of bytes.
 
-    No more than one value is held, of at most 20 MB. Raises TraceFormatError if the file cannot be
-    read, is not UTF-8, not JSON, or has anything after the end of its document; the message names
-    the line.
+    No more than one value is held, of at most 20 MB. `file` is its content where it lies elsewhere.
+    Raises TraceFormatError if the file cannot be read, is not UTF-8, not JSON, or has anything
+    after the end of its document; the message names the line.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, file: BinaryIO | None = None) -> None:
         self.path = path
-        self._file = _opened(path)
+        self._file = _opened(path) if file is None else file
         weakref.finalize(self, self._file.close)
         self._size = self._file.seek(0, 2)
         self._window = _SMALLEST
         self._at, self._line = 0, 1
-        self._passed: tuple[int, int] = -1, -1  # a list that was read to its end, and that end
+        self._passed: tuple[int, int] = -1, -1  # the value that was read last, and its end
         self.start = self.blank(len(_BOM) if self._bytes(0, len(_BOM)) == _BOM else 0)
 
     def _bytes(self, position: int, size: int) -> bytes:
@@ -185,6 +191,7 @@ class JsonText:
                 if whole or end < len(text):
                     width = _width(text, end)
                     self._window = max(_SMALLEST, min(2 * width, MAX_TRACE_BYTES))
+                    self._passed = position, position + width
                     return (storable(value) if _SUSPECT.search(text, 0, end) else value), (
                         position + width
                     )
@@ -194,15 +201,22 @@ class JsonText:
 
     def elements(self, position: int) -> Iterator[tuple[object, int]]:
         """Yield each element of the array at `position` with the line where it starts."""
+        for at in self.places(position):
+            yield self.decode(at)[0], self.line(at)
+
+    def places(self, position: int) -> Iterator[int]:
+        """Yield the position of each element of the array at `position`.
+
+        One that was read in between, whole or by its `members`, is not read again.
+        """
         at, count = self.blank(position + 1), 0
         if self.mark(at) == "]":
             self._close(position, at)
             return
         while True:
-            value, end = self.decode(at)
-            yield value, self.line(at)
+            yield at
             count += 1
-            at = self.blank(end)
+            at = self.blank(self._end(at))
             mark = self.mark(at)
             if mark == "]":
                 self._close(position, at)
@@ -214,7 +228,7 @@ class JsonText:
     def members(self, position: int) -> Iterator[tuple[str, int]]:
         """Yield each key of the object at `position` with the position of its value.
 
-        A list whose `elements` were read in between is not read again.
+        A value that was read in between is not read again.
         """
         at, keys = self.blank(position + 1), set()
         if self.mark(at) == "}":
@@ -246,10 +260,10 @@ class JsonText:
 
     def _end(self, position: int) -> int:
         """Return the end of a value; a list is passed element by element."""
-        if self.mark(position) != "[":
-            return self.decode(position)[1]
         if self._passed[0] != position:
-            for _ in self.elements(position):
+            if self.mark(position) != "[":
+                return self.decode(position)[1]
+            for _ in self.places(position):
                 pass
         return self._passed[1]
 

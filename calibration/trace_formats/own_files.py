@@ -1,8 +1,8 @@
-"""Files of our own format: JSON Lines, a JSON list, one JSON object, or CSV."""
+"""Files of our own format: JSON Lines, a JSON list, one JSON object, CSV or Parquet."""
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -18,6 +18,7 @@ from calibration.trace_formats.base import (
     Parsed,
     attempt,
 )
+from calibration.trace_formats.compressed import first_bytes
 from calibration.trace_formats.fields import FieldError, shown, wrong
 from calibration.trace_formats.json_scanner import (
     JsonText,
@@ -31,10 +32,14 @@ from calibration.trace_formats.own_records import (
     parse_record,
     parse_transcript,
 )
+from calibration.trace_formats.parquet import PARQUET, parquet_rows
+
+# Converts a row and its line.
+Parse = Callable[[object, int], Parsed]
 
 DELIMITERS = (",", ";", "\t")
 _SAMPLE_LINES = 50
-_JSON_COLUMNS = (
+JSON_COLUMNS = (
     "inputs", "sub_goals", "steps", "metadata", "verdict", "tool_calls", "messages",
     "expected_calls", "violations",
 )  # fmt: skip
@@ -47,17 +52,59 @@ _TOO_LONG = f"is longer than {MAX_TRACE_BYTES // 1_000_000} MB"
 
 def read(path: Path, settings: ImportSettings) -> Iterator[Item]:
     """Yield the records of one file; bad rows are set aside with their line."""
+
+    def parse(row: object, line: int) -> Parsed:
+        if not isinstance(row, dict):
+            raise FieldError(f"is not a record: an object was expected, got {shown(row)}")
+        if is_transcript(row):
+            return parse_transcript(row, settings, path, line)
+        return parse_record(row, settings, path, line)
+
+    if first_bytes(path).startswith(PARQUET):
+        yield from read_parquet(path, parse)
+        return
     first = first_line(path) or b""
-    if first.startswith(b"["):
+    if not first.startswith((b"[", b"{")) and delimiter_of(first) is not None:
+        yield from _read_csv(path, parse)
+    else:
+        yield from read_json(path, parse, has_record)
+
+
+def read_json(path: Path, parse: Parse, is_row: Callable[[Head], bool]) -> Iterator[Item]:
+    """Yield the rows of a JSON list, of JSON Lines, or of one object over several lines.
+
+    `is_row` says whether lines with these fields are rows; then no object spans several lines.
+    """
+    first = first_line(path)
+    if first is not None and first.startswith(b"["):
         source = JsonText(path)
         for row, line in source.elements(source.start):
-            yield attempt(path, line, partial(_parse, row, settings, path, line))
-    elif first.startswith(b"{"):
-        yield from _read_objects(path, settings)
-    elif delimiter_of(first) is not None:
-        yield from _read_csv(path, settings)
-    else:
-        yield from _read_lines(path, settings)
+            yield attempt(path, line, partial(parse, row, line))
+        return
+    rows, _ = sample_rows(path)
+    one = first is not None and first.startswith(b"{")
+    if not one or is_row(Head(kind="lines", keys=tuple(rows))):
+        yield from _read_lines(path, parse)
+        return
+    source = JsonText(path)
+    row, end = source.decode(source.start)
+    line = source.line(source.start)
+    source.finish(end)
+    yield attempt(path, line, partial(parse, row, line))
+
+
+def read_parquet(path: Path, parse: Parse) -> Iterator[Item]:
+    """Yield the rows of a Parquet file; nested fields may be nested columns or JSON text."""
+    for line, row in parquet_rows(path):
+        yield attempt(path, line, partial(_parse_row, parse, row, line))
+
+
+def _parse_row(parse: Parse, row: dict[str, object], line: int) -> Parsed:
+    for name in JSON_COLUMNS:
+        cell = row.get(name)
+        if isinstance(cell, str) and cell.strip():
+            row[name] = _cell(name, cell)
+    return parse(row, line)
 
 
 def first_line(path: Path) -> bytes | None:
@@ -65,14 +112,6 @@ def first_line(path: Path) -> bytes | None:
     lines = (raw for _, raw in numbered_lines(path))
     found = next((raw for raw in lines if raw is None or raw.strip()), b"")
     return None if found is None else found.strip()
-
-
-def _parse(row: object, settings: ImportSettings, path: Path, line: int) -> Parsed:
-    if not isinstance(row, dict):
-        raise FieldError(f"is not a record: an object was expected, got {shown(row)}")
-    if is_transcript(row):
-        return parse_transcript(row, settings, path, line)
-    return parse_record(row, settings, path, line)
 
 
 def sample_rows(path: Path) -> tuple[list[frozenset[str]], int]:
@@ -102,20 +141,7 @@ def has_record(head: Head) -> bool:
     )
 
 
-def _read_objects(path: Path, settings: ImportSettings) -> Iterator[Item]:
-    """Read JSON Lines, or a file with a single object over several lines."""
-    rows, _ = sample_rows(path)
-    if has_record(Head(kind="lines", keys=tuple(rows))) or first_line(path) is None:
-        yield from _read_lines(path, settings)
-        return
-    source = JsonText(path)
-    row, end = source.decode(source.start)
-    line = source.line(source.start)
-    source.finish(end)
-    yield attempt(path, line, partial(_parse, row, settings, path, line))
-
-
-def _read_lines(path: Path, settings: ImportSettings) -> Iterator[Item]:
+def _read_lines(path: Path, parse: Parse) -> Iterator[Item]:
     header_possible = True
     for line, raw in numbered_lines(path):
         if raw is None:
@@ -123,7 +149,7 @@ def _read_lines(path: Path, settings: ImportSettings) -> Iterator[Item]:
             continue
         if not raw.strip():
             continue
-        item = attempt(path, line, partial(_parse_line, raw, settings, path, line))
+        item = attempt(path, line, partial(_parse_line, parse, raw, line))
         if header_possible and isinstance(item, SetAside) and _is_header(raw):
             header_possible = False
             continue
@@ -131,8 +157,8 @@ def _read_lines(path: Path, settings: ImportSettings) -> Iterator[Item]:
         yield item
 
 
-def _parse_line(raw: bytes, settings: ImportSettings, path: Path, line: int) -> Parsed:
-    return _parse(decode_line(raw), settings, path, line)
+def _parse_line(parse: Parse, raw: bytes, line: int) -> Parsed:
+    return parse(decode_line(raw), line)
 
 
 def _is_header(raw: bytes) -> bool:
@@ -159,7 +185,7 @@ def delimiter_of(header: bytes, column: str | None = "trace_id") -> str | None:
     return max(found, key=lambda delimiter: found[delimiter], default=None)
 
 
-def _read_csv(path: Path, settings: ImportSettings) -> Iterator[Item]:
+def _read_csv(path: Path, parse: Parse) -> Iterator[Item]:
     # The limit is global to the csv module; it is only raised, to the size limit of a trace.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_TRACE_BYTES))
     rows = _csv_rows(path)
@@ -176,7 +202,7 @@ def _read_csv(path: Path, settings: ImportSettings) -> Iterator[Item]:
                     what = f"column {column!r} occurs twice"
                     raise TraceFormatError(f"{path}, line {line}: {what}")
         else:
-            yield attempt(path, line, partial(_parse_cells, cells, columns, settings, path, line))
+            yield attempt(path, line, partial(_parse_cells, parse, cells, columns, line))
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, list[str] | csv.Error]]:
@@ -206,9 +232,7 @@ def _csv_lines(path: Path) -> Iterator[str]:
         yield raw.decode("utf-8", "surrogateescape") + "\n"
 
 
-def _parse_cells(
-    cells: list[str], columns: list[str], settings: ImportSettings, path: Path, line: int
-) -> Parsed:
+def _parse_cells(parse: Parse, cells: list[str], columns: list[str], line: int) -> Parsed:
     if len(cells) != len(columns):
         raise FieldError(f"has {len(cells)} cells, the header has {len(columns)}")
     row: dict[str, object] = {}
@@ -217,13 +241,13 @@ def _parse_cells(
             raise FieldError(f"field {column!r}: is not UTF-8")
         if cell.strip():
             row[column] = _cell(column, cell.replace("\x00", "\ufffd"))
-    return _parse(row, settings, path, line)
+    return parse(row, line)
 
 
 def _cell(column: str, cell: str) -> object:
     """Return the value of a cell: JSON, number, or truth value, as the column requires."""
     stripped = cell.strip()
-    if column in _JSON_COLUMNS and stripped[0] in "[{":
+    if column in JSON_COLUMNS and stripped[0] in "[{":
         try:
             return decode_text(stripped)
         except FieldError as error:
@@ -238,13 +262,13 @@ def _cell(column: str, cell: str) -> object:
 
 
 def _recognises(head: Head) -> bool:
-    return head.kind in ("array", "object", "lines", "csv") and has_record(head)
+    return head.kind in ("array", "object", "lines", "csv", "parquet") and has_record(head)
 
 
 RECORDS = Importer(
     name=RECORD_SOURCE,
     title="our own records",
-    expects="JSON Lines or CSV with 'trace_id', 'workflow', 'prompt' and 'response', "
+    expects="JSON Lines, CSV or Parquet with 'trace_id', 'workflow', 'prompt' and 'response', "
     "or transcripts with 'task_id', 'trial_id' and 'messages' (docs/trace-format.md)",
     recognises=_recognises,
     read=read,

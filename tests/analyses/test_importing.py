@@ -1,4 +1,6 @@
+import gzip
 import json
+import shutil
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -10,11 +12,10 @@ from calibration.analyses.imports import (
     SKIPPED,
     import_labels,
     import_verdicts,
-    read_files,
-    set_aside_csv,
-    store_files,
     stored_label_rows,
 )
+from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
+from calibration.analyses.trace_files import FilesProgress, read_files, set_aside_csv, store_files
 from calibration.errors import CalibrationError, InputError, StoreError, StoreLockedError
 from calibration.records import SetAside, Workflow
 from calibration.store import RemoteStore, Store, traces
@@ -223,15 +224,18 @@ def test_labels_of_other_traces_are_counted(new_world: NewWorld, tmp_path: Path)
 def test_files_are_told_one_by_one_with_their_format(tmp_path: Path) -> None:
     own = tmp_path / "own.jsonl"
     own.write_text("".join(record(f"r{k}") for k in range(600)) + '{"trace_id": 5}', "utf-8")
-    told: list[tuple[int, int]] = []
-    read = read_files([FIXTURES / "tau2.json", own], SETTINGS, told=lambda *t: told.append(t))
+    told: list[FilesProgress] = []
+    read = read_files([FIXTURES / "tau2.json", own], SETTINGS, told=told.append)
     first, second = read.files
     assert (first.path.name, "tau2" in first.format.lower()) == ("tau2.json", True)
     assert (second.traces, second.set_aside) == (600, 1)
     assert first.traces + second.traces == read.preview.n_traces
-    assert told == sorted(told)
-    assert (1, 500) in told
-    assert told[-1] == (2, len(read.parsed) + len(read.set_aside))
+    assert [one.bytes for one in told] == sorted(one.bytes for one in told)
+    (within,) = [one for one in told if one.runs == 500]
+    assert (within.done, within.of) == (1, 2)
+    assert told[0].bytes < within.bytes < told[-1].bytes
+    assert told[-1].runs == read.preview.n_traces + len(read.set_aside)
+    assert told[-1].share == 1
 
 
 def test_what_was_set_aside_is_no_formula_in_a_spreadsheet() -> None:
@@ -275,3 +279,87 @@ def test_files_with_a_slip_store_nothing(new_world: NewWorld, tmp_path: Path) ->
     assert world.store.judge_frame().empty
     done = verdicts(world, tmp_path / "v", "trace_id,outcome\nr000,complete\nr999,abandoned\n")
     assert (done.imported, done.unknown) == (("r000",), ("r999",))
+
+
+def test_folders_patterns_and_compressed_files_are_one_import(tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    (folder / "inner" / ".hidden").mkdir(parents=True)
+    for name in ("tau2.json", "inspect.json", "chats.jsonl", "kiosk__snacks-7.traj"):
+        (folder / "inner" / name).write_bytes((FIXTURES / name).read_bytes())
+    (folder / "own.jsonl.gz").write_bytes(gzip.compress(record("a").encode()))
+    (folder / "README.md").write_text("no trace file")
+    (folder / "inner" / ".hidden" / "x.json").write_text("{}")
+    (folder / "broken.json").write_text('{"a": 1}')
+    shutil.copytree(FIXTURES / "tau2_run", folder / "inner" / "whole")
+    read = read_files([folder], SETTINGS)
+    formats = {file.path.name: (file.format, file.traces) for file in read.files}
+    assert formats["own.jsonl.gz"] == ("our own records", 1)
+    assert formats["inspect.json"] == ("an Inspect AI log", 4)
+    assert formats["whole"][0] == "tau2-bench results"
+    assert formats["broken.json"] == ("not read", 0)
+    assert set(formats) == {"tau2.json", "inspect.json", "chats.jsonl", "kiosk__snacks-7.traj",
+                            "own.jsonl.gz", "broken.json", "whole"}  # fmt: skip
+    with Store.open(tmp_path / "s.duckdb", create=True) as store:
+        report = store_files(store, read, SETTINGS)
+        assert sum(file.imported for file in report.by_file) == report.imported
+        assert report.imported == read.preview.n_traces
+        # The main scorer of a sample speaks for the file; the others are there beside it.
+        frame = store.verdict_frame("source:")
+        assert frame["trace_id"].is_unique
+        assert "source:inspect-ai/grade" in set(store.judge_frame()["judge_id"])
+        again = store_files(store, read_files([folder / "inner" / "*.j*"], SETTINGS), SETTINGS)
+        assert (again.files, again.imported, again.changed) == (3, 0, 0)
+    with pytest.raises(InputError, match="there is no such file"):
+        read_files([folder / "*.eval"], SETTINGS)
+    (folder / "empty").mkdir()
+    with pytest.raises(InputError, match="holds no trace file"):
+        read_files([folder / "empty"], SETTINGS)
+
+
+def test_a_file_that_cannot_be_stored_leaves_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+    one.write_text(record("a"), encoding="utf-8")
+    two.write_text(record("b", verdict="complete"), encoding="utf-8")
+    monkeypatch.setattr(traces, "PART_CHARACTERS", 0)  # a part for each trace
+
+    def fails(_cursor: Any, fresh: list[Any]) -> None:
+        if fresh:
+            raise StoreError("the disk is full")
+
+    with Store.open(tmp_path / "s.duckdb", create=True) as store:
+        with monkeypatch.context() as patch:
+            patch.setattr(traces, "_insert_verdicts", fails)
+            with pytest.raises(StoreError, match="disk is full"):
+                store_files(store, read_files([one, two], SETTINGS), SETTINGS)
+        assert list(store.trace_frame()["trace_id"]) == ["a"]
+        one.write_text(record("a") + record("c") + record("d"), encoding="utf-8")
+        report = store_files(store, read_files([one, two], SETTINGS), SETTINGS)
+        assert (report.imported, report.already_there) == (3, 1)
+        assert [t.trace_id for t in store.whole_traces(["d", "b", "c"])] == ["d", "b", "c"]
+
+
+def test_scores_of_people_are_labels_on_request_only(tmp_path: Path) -> None:
+    path = tmp_path / "inspect.json"
+    log = json.loads((FIXTURES / "inspect.json").read_text())
+    edit = {"value": "I", "provenance": {"author": "Bo", "reason": None}}
+    unclear = {"value": 0.5, "provenance": {"author": "Cy"}}
+    log["samples"][0]["scores"]["match"]["history"] = [{"value": "C"}, edit, unclear]
+    path.write_text(json.dumps(log))
+    with Store.open(tmp_path / "s.duckdb", create=True) as store:
+        report = store_files(store, read_files([path], SETTINGS), SETTINGS)
+        assert (report.human_scores, report.labels) == (3, 0)
+        batch = draw_batch(store, SamplingDesign(seed=1), n=4).batch_id
+        read = read_files([path], SETTINGS)
+        report = store_files(store, read, SETTINGS, human_batch=batch)
+        assert (report.already_there, report.labels) == (4, 2)
+        assert [row.reason for row in report.set_aside] == [
+            "the scores of 'Cy' imply no class: no label"
+        ]
+        labels = store.label_frame(batch).set_index("reviewer_id")
+        assert dict(labels["outcome"]) == {"ann-lee": "complete", "bo": "partial_minus"}
+        assert labels["exposed"].all()
+        assert labels.loc["ann-lee", "rationale"] == "match: Same meaning."
+        again = store_files(store, read_files([path], SETTINGS), SETTINGS, human_batch=batch)
+        assert again.labels == 0

@@ -231,7 +231,7 @@ def test_what_is_no_trace_file_says_why_and_stores_nothing(filled: Path, open_ap
     app = open_app("data", reviewer="lea")
     read(app, ("bad.json", b"PK\x03\x04zip"))
     assert "Nothing was read" in texts(app)
-    assert "bad.json: format not recognised: it is a zip archive" in texts(app)
+    assert "bad.json: it is a zip archive that cannot be read" in texts(app)
     assert "/tmp" not in texts(app)
     assert not any(button.key == "import_store" for button in app.button)
     assert stored(filled) == 5
@@ -244,7 +244,7 @@ def test_a_foreign_file_among_others_is_named_and_passed_over(
     read(app, ("good.jsonl", lines(record("r1"))), ("bad.json", b"PK\x03\x04zip"))
     assert "Skipped rows (1)" in texts(app)
     shown = [str(frame.value) for frame in app.dataframe]
-    assert any("not read: format not recognised: it is a zip" in text for text in shown)
+    assert any("not read: it is a zip archive" in text for text in shown)
     assert not any("/tmp" in text for text in [texts(app), *shown])
     press(app, "import_store")
     assert stored(filled) == 6

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from calibration.analyses.imports import read_files, store_files
+from calibration.analyses.trace_files import read_files, store_files
 from calibration.records import LabelDraft, Verdict
 from calibration.store import Store
 from calibration.trace_formats import ImportSettings

@@ -3,6 +3,8 @@
 from tests.hostile import (  # noqa: F401
     benchmark_files,
     bytes_and_places,
+    log_files,
+    span_files,
     tables_and_options,
     toml_files,
     trace_records,

@@ -1,15 +1,72 @@
 import json
-from collections.abc import Callable
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from calibration.analyses.trace_files import FilesRead
 from calibration.records import SetAside
 from calibration.trace_formats import ImportSettings, Parsed, read_traces
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "importers"
 Split = Callable[..., tuple[list[Parsed], list[SetAside]]]
+
+
+HEAD = """# Importers on changed files
+
+Written by `make fuzz`, newest first: good files of each format with one to three changes (a value
+put in, left out, repeated or taken from elsewhere), one in ten cut, half of them compressed or as
+an archive. None may crash, and a case reaches the row writer if a run of it would be stored. A run
+is repeated by `make fuzz SEED=...`.
+
+| date | seed | asr-calibration | format | cases | reached the row writer |
+|---|---|---|---|---|---|
+"""
+
+
+@dataclass
+class Reached:
+    """How many cases of each format there were, and how many reached the row writer."""
+
+    cases: Counter[str] = field(default_factory=Counter)
+    stored: Counter[str] = field(default_factory=Counter)
+
+    def note(self, name: str, stored: bool) -> None:
+        """Count one case."""
+        self.cases[name] += 1
+        self.stored[name] += stored
+
+
+@pytest.fixture(scope="session")
+def reached(pytestconfig: pytest.Config) -> Iterator[Reached]:
+    """Return what the tests count in; `ASR_FUZZ_IMPORTERS` says where the rows go."""
+    counted = Reached()
+    yield counted
+    shares = {name: counted.stored[name] / n for name, n in counted.cases.items()}
+    target = os.environ.get("ASR_FUZZ_IMPORTERS")
+    if target and counted.cases:
+        seed = pytestconfig.getoption("--hypothesis-seed")
+        path = Path(target)
+        earlier = path.read_text(encoding="utf-8").rpartition("|---|\n")[2] if path.exists() else ""
+        rows = [
+            f"| {datetime.now(UTC):%Y-%m-%d} | {seed} | {version('asr-calibration')} | {name} | "
+            f"{counted.cases[name]:,} | {share:.0%} |\n"
+            for name, share in shares.items()
+        ]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(HEAD + "".join(rows) + earlier, encoding="utf-8")
+        assert all(share >= 0.2 for share in shares.values()), shares
+
+
+def runs_of(read: FilesRead) -> list[Parsed]:
+    """Return the runs in the files that were read."""
+    return [run for file in read.files for run in file.runs]
 
 
 @pytest.fixture

@@ -20,14 +20,16 @@ from calibration.trace_formats import (
     [
         (b"", "the file is empty"),
         (b" \r\n\xef\xbb\xbf", "not recognised: it is neither JSON nor a table"),
-        (b"PK\x03\x04rest", "it is a zip archive"),
-        (b"PAR1rest", "it is a Parquet file"),
+        (b"PK\x03\x04rest", "it is a zip archive that cannot be read"),
+        (b"PAR1rest", "cannot be read as Parquet"),
+        (b"BZh9", "it is a bzip2 file (unpack it with bunzip2)"),
+        (b"SQLite format 3\x00", "it is an SQLite database"),
         ("[]".encode("utf-16"), "UTF-16"),
         (b"# A text\n\nwith words\n", "it is neither JSON nor a table with 'trace_id'"),
         (b"a,b\n1,2\n", "it is neither JSON nor a table with 'trace_id'"),
         (b"[]", "it is a JSON list without objects"),
-        (b'{"trace": {}, "observations": []}', "JSON object with the fields 'observations', 'tra"),
-        (b'{"messages": []}\n{"messages": []}', "JSON lines with the fields 'messages'"),
+        (b'{"traces": {}, "seen": []}', "it is a JSON object with the fields 'seen', 'traces'"),
+        (b'{"said": []}\n{"said": []}', "JSON lines with the fields 'said'"),
         (b'[{"span": 1}]', "JSON list of objects with the fields 'span'"),
         (b'{"a": \xff}', "line 1: is not UTF-8 text"),
         (b'{"a" 1}', "line 1: is not JSON"),
@@ -41,7 +43,7 @@ def test_other_content_is_refused_with_what_it_holds(write: Any, content: bytes,
     assert str(caught.value).startswith(str(path))
     assert what in str(caught.value)
     if "not recognised" in str(caught.value):
-        assert "tau2-bench results (" in str(caught.value)
+        assert "tau2-bench results, " in str(caught.value)
 
 
 def test_a_file_or_directory_that_is_not_there(tmp_path: Path) -> None:

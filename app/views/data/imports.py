@@ -10,8 +10,9 @@ import streamlit as st
 
 from app import session
 from app.components.file_import import MAX_NAME, as_uploaded, on_disk
-from calibration.analyses.imports import (
+from calibration.analyses.trace_files import (
     FileRead,
+    FilesProgress,
     FilesRead,
     ImportReport,
     preview_lines,
@@ -23,7 +24,7 @@ from calibration.errors import CalibrationError, InputError
 from calibration.records import SetAside
 from calibration.store import Store
 from calibration.taxonomy import Taxonomy
-from calibration.trace_formats import ImportSettings, WorkflowRule
+from calibration.trace_formats import FORMATS, ImportSettings, WorkflowRule
 from calibration.trace_formats.own_records import NO_WORKFLOW
 
 WORK, UPLOAD, PATH, ZONE, ALL = (
@@ -85,8 +86,8 @@ def show(store: Store) -> bool:
 def _sources() -> tuple[list[Any], str]:
     files, path = st.columns(2)
     uploads = files.file_uploader(
-        "Trace files (.json, .jsonl, .csv)", accept_multiple_files=True, key=UPLOAD,
-        help="tau-bench, tau2-bench, transcripts, or the trace format of this project",
+        "Trace files (.json, .jsonl, .csv and others)", accept_multiple_files=True, key=UPLOAD,
+        help=", ".join(importer.title for importer in FORMATS) + "; also compressed",
     )  # fmt: skip
     path.text_input(
         "or a file or folder on the server", key=PATH, placeholder="/data/runs",
@@ -120,23 +121,23 @@ def _typed(key: str) -> str:
     return (st.session_state.get(key) or "").strip()
 
 
-# Reading
+# FilesProgress
 
 
 def _read(work: Work, uploads: list[Any], asked: tuple[Any, ...]) -> None:
     work.report, work.read, work.trouble, work.asked = None, None, "", asked
-    bar = st.progress(0.0, text="Reading")
+    bar = st.progress(0.0, text="FilesProgress")
     with on_disk(uploads, asked[1]) as (paths, folder):
         try:
             settings = ImportSettings(timezone=asked[2] or None, workflow=asked[3] or None)
-            read = read_files(paths, settings, told=lambda n, runs: _tell(bar, n, len(paths), runs))
+            read = read_files(paths, settings, told=lambda reading: _tell(bar, reading))
             work.lines = tuple(as_uploaded(line, folder) for line in preview_lines(read))
             # Only what is shown is kept: the runs are read again when they are stored.
+            shown = read.without_runs()
             work.read = replace(
-                read,
-                parsed=(),
+                shown,
                 files=tuple(
-                    replace(f, path=Path(as_uploaded(str(f.path), folder))) for f in read.files
+                    replace(f, path=Path(as_uploaded(str(f.path), folder))) for f in shown.files
                 ),
                 set_aside=_named(read.set_aside, folder),
             )
@@ -147,9 +148,8 @@ def _read(work: Work, uploads: list[Any], asked: tuple[Any, ...]) -> None:
     bar.empty()
 
 
-def _tell(bar: Any, files: int, of: int, runs: int) -> None:
-    share = min(files / max(of, 1), 1.0)
-    bar.progress(share, text=f"{runs:,} runs read, {files} of {of} files done")
+def _tell(bar: Any, reading: FilesProgress) -> None:
+    bar.progress(reading.share, text=f"Reading: {reading.words()}")
 
 
 def _named(rows: tuple[SetAside, ...], folder: Path) -> tuple[SetAside, ...]:
@@ -275,12 +275,12 @@ def _import(store: Store, work: Work, uploads: list[Any]) -> None:
     )
     if not pressed:
         return
-    bar = st.progress(0.0, text="Reading")
+    bar = st.progress(0.0, text="FilesProgress")
     with on_disk(uploads, work.asked[1]) as (paths, folder):
         try:
             settings = _settings(work.asked, rules, store.taxonomy())
-            read = read_files(paths, settings, told=lambda n, runs: _tell(bar, n, len(paths), runs))
-            bar.progress(1.0, text=f"Storing {len(read.parsed):,} traces")
+            read = read_files(paths, settings, told=lambda reading: _tell(bar, reading))
+            bar.progress(1.0, text=f"Storing {read.preview.n_traces:,} traces")
             # From here on nothing of Streamlit is touched: it could break the import off.
             report = store_files(store, read, settings, take_changed=take_changed)
             work.report = replace(report, set_aside=_named(report.set_aside, folder))

@@ -1,0 +1,514 @@
+"""Import trace files of any format into the store: read, preview, store, one transaction a file."""
+
+import glob
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import overload
+
+from calibration.analyses.reference_traces import is_reference
+from calibration.errors import InputError, TraceFormatError
+from calibration.files import Spool
+from calibration.records import LabelDraft, SetAside, Trace, Workflow
+from calibration.store import MAX_TEXT, ImportResult, Store, import_token, reviewer_id_of
+from calibration.tables.rows import as_csv
+from calibration.taxonomy import Taxonomy
+from calibration.text import counted
+from calibration.trace_formats import (
+    SUFFIXES,
+    ImportSettings,
+    Parsed,
+    Preview,
+    SpanShelf,
+    Summary,
+    detect,
+    read_traces,
+)
+from calibration.trace_formats.base import HumanScore
+from calibration.trace_formats.json_scanner import share_read
+from calibration.trace_formats.tau2_bench import FOLDER, INDEX
+
+REFERENCE = (
+    "a trace of the reference dataset; those are for practice and no part of a rate: "
+    "`asr reference practise` puts them in front of reviewers"
+)
+
+TELL_EVERY = 500
+MAX_FILES = 100_000
+
+NOT_READ = "not read"
+COMPRESSED = (".gz", ".zst")
+
+
+class Traces(Sequence[Trace]):
+    """The traces of runs that lie on the disk."""
+
+    def __init__(self, runs: Sequence[Parsed]) -> None:
+        self._runs = runs
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    @overload
+    def __getitem__(self, place: int) -> Trace: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Trace]: ...
+    def __getitem__(self, place: int | slice) -> Trace | Sequence[Trace]:
+        if isinstance(place, slice):
+            return Traces(self._runs[place])
+        return self._runs[place].trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRead:
+    """The content of one file, and its recognised format; its `runs` lie on the disk."""
+
+    path: Path
+    format: str
+    traces: int
+    set_aside: int
+    costs_known: int = 0
+    grades: int = 0
+    human_scores: int = 0
+    workflows: tuple[str, ...] = ()
+    runs: Sequence[Parsed] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesProgress:
+    """How far a reading of files has come."""
+
+    done: int  # files
+    of: int
+    bytes: int
+    of_bytes: int
+    runs: int  # found so far, with rows set aside
+
+    @property
+    def share(self) -> float:
+        """The share of the bytes that is read, from 0 to 1."""
+        return min(1.0, self.bytes / self.of_bytes) if self.of_bytes else 0.0
+
+    def words(self) -> str:
+        """Say how far it has come."""
+        words = f"{self.runs:,} runs"
+        if self.of > 1:
+            words += f", file {min(self.done + 1, self.of):,} of {self.of:,}"
+        return (
+            f"{words}, {self.bytes / 1e6:,.0f} of {self.of_bytes / 1e6:,.0f} MB ({self.share:.0%})"
+        )
+
+
+Told = Callable[[FilesProgress], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesRead:
+    """The content of some files, read to the end and not yet stored."""
+
+    paths: tuple[Path, ...]
+    files: tuple[FileRead, ...]
+    set_aside: tuple[SetAside, ...]
+    preview: Preview
+
+    def without_runs(self) -> "FilesRead":
+        """Return what is shown of the files, without their runs."""
+        return replace(self, files=tuple(replace(f, runs=()) for f in self.files))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileImported:
+    """Results of the import of one file."""
+
+    path: str
+    format: str
+    traces: int
+    costs_known: int
+    grades: int
+    human_scores: int
+    imported: int
+    already_there: int
+    changed: int
+    set_aside: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """Results of an import; `changed` runs are also in `set_aside` with the reason.
+
+    `human_scores` of people are in the files; `labels` were made of them, on request only.
+    """
+
+    files: int
+    imported: int
+    already_there: int
+    changed: int
+    possible_duplicates: int
+    verdicts: int
+    restored: int  # their stored text was missing or damaged
+    completed: int  # an older version did not read all of their fields
+    human_scores: int
+    labels: int
+    set_aside: tuple[SetAside, ...]
+    by_file: tuple[FileImported, ...]
+
+
+def read_files(
+    paths: Sequence[Path], settings: ImportSettings, *, told: Told | None = None
+) -> FilesRead:
+    """Read trace files to the end; one of several that is no trace file is passed over.
+
+    A folder stands for its trace files, at any depth, and a pattern such as ``logs/*.eval`` for the
+    files that it fits. A file that is passed over is in `set_aside` with the reason, and in `files`
+    with the format ``not read``. Traces lie on the disk, so that files may be larger than the
+    memory. `told` is called after every file, and every 500 runs within a file.
+
+    Raises InputError if a path does not exist; TraceFormatError if no file is a trace file.
+    """
+    files = list(dict.fromkeys(file for path in paths for file in _expand(path)))
+    progress = _Progress(files, told)
+    summary = Summary()
+    set_aside: list[SetAside] = []
+    read: list[FileRead] = []
+    refused: list[TraceFormatError] = []
+    shelf = SpanShelf()
+    for file in files:
+        own = Summary()
+        try:
+            found, aside = _read(file, settings, own, progress, shelf)
+        except TraceFormatError as error:
+            # Nothing of a file that was cut off: its last run may be another one.
+            reason = str(error).removeprefix(f"{file}").lstrip(":, ")
+            aside = [SetAside(file=str(file), line=None, reason=f"not read: {reason}")]
+            refused.append(error)
+            found = FileRead(path=file, format=NOT_READ, traces=0, set_aside=1)
+            own = Summary()
+            own.add(aside[0])
+        summary.merge(own)
+        read.append(found)
+        set_aside.extend(aside)
+        progress.done(file)
+    with shelf:
+        read = _with_spans(read, shelf, settings, summary, set_aside)
+    if refused and len(refused) == len(files):
+        others = f" (and {len(files) - 1} more files)" if len(files) > 1 else ""
+        raise TraceFormatError(f"{refused[0]}{others}") from refused[0]
+    return FilesRead(
+        paths=tuple(files),
+        files=tuple(read),
+        set_aside=tuple(set_aside),
+        preview=summary.preview(),
+    )
+
+
+def _with_spans(
+    read: Sequence[FileRead],
+    shelf: SpanShelf,
+    settings: ImportSettings,
+    summary: Summary,
+    set_aside: list[SetAside],
+) -> list[FileRead]:
+    """Add the runs whose spans waited for all files; each counts for the file of its first span."""
+    runs: dict[str, Spool[Parsed]] = defaultdict(Spool)
+    of_file: dict[str, Summary] = defaultdict(Summary)
+    for item in shelf.runs(settings):
+        of_file[item.file].add(item)
+        if isinstance(item, SetAside):
+            set_aside.append(item)
+        else:
+            runs[item.file].append(item)
+    files = []
+    for file in read:
+        own = of_file.get(str(file.path))
+        if own is not None:
+            summary.merge(own)
+            file = _counted(file, own, runs[str(file.path)], file.set_aside + own.n_set_aside)
+        elif not file.traces and not file.set_aside:
+            file = replace(file, format=f"{file.format}, parts of runs in other files")
+        files.append(file)
+    return files
+
+
+def _counted(file: FileRead, own: Summary, runs: Sequence[Parsed], set_aside: int) -> FileRead:
+    """Return a file with its runs and their counts."""
+    return replace(
+        file,
+        traces=own.n_traces,
+        set_aside=set_aside,
+        costs_known=own.costs_known,
+        grades=own.n_verdicts,
+        human_scores=own.n_human,
+        workflows=tuple(own.workflows),
+        runs=runs,
+    )
+
+
+def _read(
+    file: Path, settings: ImportSettings, summary: Summary, progress: "_Progress", shelf: SpanShelf
+) -> tuple[FileRead, list[SetAside]]:
+    """Read one file to its end; spans go to the shelf."""
+    title = detect(file).title
+    runs: Spool[Parsed] = Spool()
+    aside: list[SetAside] = []
+    for item in read_traces(file, settings, shelf=shelf):
+        progress.one_more(file)
+        if isinstance(item, Parsed) and is_reference(item.trace):
+            item = SetAside(file=item.file, line=item.line, reason=REFERENCE)
+        summary.add(item)
+        if isinstance(item, SetAside):
+            aside.append(item)
+        else:
+            runs.append(item)
+    found = FileRead(path=file, format=title, traces=0, set_aside=0)
+    return _counted(found, summary, runs, len(aside)), aside
+
+
+class _Progress:
+    """Tells how far a reading has come."""
+
+    def __init__(self, files: Sequence[Path], told: Told | None) -> None:
+        self._told, self._of = told, len(files)
+        self._sizes = {file: _size(file) for file in files}
+        self._all = sum(self._sizes.values())
+        self._done, self._bytes, self._runs = 0, 0, 0
+
+    def one_more(self, file: Path) -> None:
+        """Count a run or a row that was set aside."""
+        self._runs += 1
+        if self._runs % TELL_EVERY == 0:
+            self._tell(int(self._sizes[file] * share_read(file)))
+
+    def done(self, file: Path) -> None:
+        """Count a file."""
+        self._done += 1
+        self._bytes += self._sizes[file]
+        self._tell(0)
+
+    def _tell(self, within: int) -> None:
+        if self._told is not None:
+            self._told(
+                FilesProgress(
+                    done=self._done,
+                    of=self._of,
+                    bytes=self._bytes + within,
+                    of_bytes=self._all,
+                    runs=self._runs,
+                )
+            )
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except (OSError, ValueError):
+        return 0
+
+
+def _expand(path: Path) -> list[Path]:
+    """Return the files that a path stands for; a folder that is one run stays whole."""
+    try:
+        there = path.exists()
+    except (OSError, ValueError):  # a name that the system does not take
+        there = False
+    if not there:
+        found = sorted(map(Path, glob.glob(str(path), recursive=True)))
+        if not found:
+            raise InputError(f"{path}: there is no such file")
+        return [file for one in found for file in _expand(one)]
+    if not path.is_dir() or (path / INDEX).exists():
+        return [path]
+    files = list(_within(path))
+    if not files:
+        endings = ", ".join((*SUFFIXES, *COMPRESSED))
+        raise InputError(f"{path}: the folder holds no trace file ({endings})")
+    return files
+
+
+def _within(folder: Path) -> Iterator[Path]:
+    """Yield the trace files of a folder at any depth, by their endings; links are not followed."""
+    count = 0
+    for place, inner, names in os.walk(folder):
+        inner[:] = sorted(name for name in inner if not name.startswith("."))
+        here = Path(place)
+        if INDEX in names and FOLDER in inner:
+            inner.clear()
+            yield here
+            continue
+        for name in sorted(names):
+            plain = name.lower()
+            for ending in COMPRESSED:
+                plain = plain.removesuffix(ending)
+            if plain.endswith(SUFFIXES) and not name.startswith("."):
+                count += 1
+                if count > MAX_FILES:
+                    raise InputError(f"{folder}: holds more than {MAX_FILES:,} trace files")
+                yield here / name
+
+
+def store_files(
+    store: Store,
+    read: FilesRead,
+    settings: ImportSettings,
+    *,
+    take_changed: bool = False,
+    human_batch: str | None = None,
+) -> ImportReport:
+    """Store runs with workflows and grades, one transaction a file.
+
+    A grade becomes a verdict of a judge ``source:...``. With `human_batch` the scores of people
+    become labels in that batch, marked as exposed.
+    """
+    aside = list(read.set_aside)
+    of_file = [_store(store, file, settings, take_changed, aside) for file in read.files]
+    labels = 0
+    if human_batch is not None:
+        runs = [run for file in read.files if file.human_scores for run in file.runs if run.human]
+        labels = _store_labels(store, runs, human_batch, aside)
+    done = [result for _, result in of_file]
+    return ImportReport(
+        files=len(read.paths),
+        imported=sum(len(r.imported) for r in done),
+        already_there=sum(len(r.already_there) for r in done),
+        restored=sum(len(r.restored) for r in done),
+        completed=sum(len(r.completed) for r in done),
+        changed=sum(len(r.changed) for r in done),
+        possible_duplicates=sum(len(r.possible_duplicates) for r in done),
+        verdicts=sum(len(r.graded) for r in done),
+        human_scores=read.preview.n_human_scores,
+        labels=labels,
+        set_aside=tuple(aside),
+        by_file=tuple(report for report, _ in of_file),
+    )
+
+
+def _store(
+    store: Store,
+    file: FileRead,
+    settings: ImportSettings,
+    take_changed: bool,
+    aside: list[SetAside],
+) -> tuple[FileImported, ImportResult[str]]:
+    """Store the runs of one file, or nothing of it."""
+    done: ImportResult[str] = ImportResult()
+    if file.runs:
+        known = store.workflows()
+        # Values missing in the settings remain as stored.
+        workflows = [
+            (
+                settings if name not in known else _with_defaults(settings, known[name])
+            ).workflow_record(name)
+            for name in file.workflows
+        ]
+        done = store.ingest(
+            Traces(file.runs),
+            take_changed=take_changed,
+            workflows=workflows,
+            grades=[run.verdict for run in file.runs],
+            more=[verdict for run in file.runs for verdict in run.more],
+        )
+    why = [(t, f"is stored with other content; {done.why_kept(t)}") for t in done.changed]
+    why += [
+        (t, "is stored with another grade, which stays") for t in dict.fromkeys(done.other_grade)
+    ]
+    if why:
+        origin = {run.trace.trace_id: (run.file, run.line) for run in file.runs}
+        for trace_id, reason in why:
+            place, line = origin[trace_id]
+            told = f"changed: {trace_id} {reason}"
+            aside.append(SetAside(file=place, line=line, reason=told))
+    report = FileImported(
+        path=str(file.path),
+        format=file.format,
+        traces=file.traces,
+        costs_known=file.costs_known,
+        grades=file.grades,
+        human_scores=file.human_scores,
+        imported=len(done.imported),
+        already_there=len(done.already_there),
+        changed=len(done.changed),
+        set_aside=file.set_aside + len(why),
+    )
+    return report, done
+
+
+def _with_defaults(settings: ImportSettings, stored: Workflow) -> ImportSettings:
+    ceiling = stored.ceiling_usd if settings.ceiling_usd is None else settings.ceiling_usd
+    return replace(settings, ceiling_usd=ceiling, unit=settings.unit or stored.unit)
+
+
+def _store_labels(
+    store: Store, runs: Sequence[Parsed], batch_id: str, aside: list[SetAside]
+) -> int:
+    """Store the scores of people as labels of a batch; return how many are new."""
+    taxonomy = store.taxonomy()
+    drafts: list[LabelDraft] = []
+    names: dict[str, None] = {}
+    for run in runs:
+        given: dict[str, list[HumanScore]] = {}
+        for score in run.human:
+            given.setdefault(score.reviewer, []).append(score)
+        for reviewer, scores in given.items():
+            outcomes = {score.outcome for score in scores if score.outcome is not None}
+            if len(outcomes) != 1 or not reviewer_id_of(reviewer):
+                what = "imply several classes" if outcomes else "imply no class"
+                why = f"the scores of {reviewer!r} {what}: no label"
+                aside.append(SetAside(file=run.file, line=run.line, reason=why))
+                continue
+            drafts.append(_draft(taxonomy, batch_id, run, reviewer, outcomes.pop(), scores))
+            names[reviewer] = None
+    done = store.import_labels(batch_id, drafts, names=list(names), exposed=True)
+    origin = {run.trace.trace_id: run for run in runs}
+    told = [(t, f"is in no batch {batch_id!r}, so its scores are no labels") for t in done.unknown]
+    told += [(t, f"{by!r} has another label there, which stays") for t, by in done.changed]
+    for trace_id, why in told:
+        run = origin[trace_id]
+        aside.append(SetAside(file=run.file, line=run.line, reason=f"{trace_id} {why}"))
+    return len(done.imported)
+
+
+def _draft(
+    taxonomy: Taxonomy,
+    batch_id: str,
+    run: Parsed,
+    reviewer: str,
+    outcome: str,
+    scores: Sequence[HumanScore],
+) -> LabelDraft:
+    by = reviewer_id_of(reviewer)
+    said = "; ".join(f"{s.name}: {s.comment}" for s in scores if s.comment)
+    return LabelDraft(
+        client_token=import_token(batch_id, taxonomy.version, by, run.trace.trace_id, outcome),
+        trace_id=run.trace.trace_id,
+        reviewer_id=by,
+        batch_id=batch_id,
+        answers=taxonomy.answers_for(outcome),
+        rationale=said[:MAX_TEXT] or None,
+    )
+
+
+def set_aside_csv(rows: Sequence[SetAside]) -> str:
+    """Return the rows set aside as CSV that no spreadsheet runs as formulas."""
+    columns = ["file", "line", "reason"]
+    return as_csv(columns, ({"file": r.file, "line": r.line, "reason": r.reason} for r in rows))
+
+
+def preview_lines(read: FilesRead) -> Iterator[str]:
+    """Yield the preview of an import."""
+    found = read.preview
+    formats = ", ".join(f"{n} {name}" for name, n in found.formats.items()) or "none"
+    yield f"Traces        {found.n_traces} in {counted(len(read.paths), 'file')} ({formats})"
+    yield f"Tasks         {found.n_tasks}"
+    yield "Workflows     " + ", ".join(f"{name} ({n})" for name, n in found.workflows.items())
+    yield f"Costs known   {found.costs_known} of {found.n_traces}"
+    yield f"Grades        {found.n_verdicts} (kept as verdicts, hidden from reviewers)"
+    if found.n_human_scores:
+        yield f"Human scores  {found.n_human_scores} (labels only with --human-scores BATCH)"
+    missing = [f"{f.field} ({f.of - f.found} of {f.of})" for f in found.fields if f.found < f.of]
+    yield "Complete      " + ", ".join(f.field for f in found.fields if f.found == f.of)
+    yield "Missing       " + (", ".join(missing) or "nothing")
+    yield f"Skipped rows  {found.n_set_aside}"
+    if found.first is not None:
+        first = found.first
+        yield f"First trace   {first.trace_id}, {first.n_steps} steps: {first.prompt}"

@@ -1,0 +1,66 @@
+"""The commands of docs/coming-from.md, section by section, on small files."""
+
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from tests.trace_formats.archives import eval_archive
+
+ROOT = Path(__file__).parents[1]
+FIXTURES = ROOT / "tests" / "fixtures" / "importers"
+PAGE = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
+
+
+def _inspect() -> None:
+    Path("logs").mkdir()
+    log = json.loads((FIXTURES / "inspect.json").read_text())
+    Path("logs/kiosk.eval").write_bytes(eval_archive(log))
+
+
+def _spreadsheet() -> None:
+    rows = "".join(f"q{k},faq,When are you open?,At 9.,0.02\n" for k in range(3))
+    Path("runs.csv").write_text("trace_id,workflow,prompt,response,cost_usd\n" + rows)
+    given = {"q0": "complete", "q1": "complete", "q2": "partial_plus"}
+    labels = "".join(f"{k},{who},{of}\n" for k, of in given.items() for who in ("Ann", "Bo"))
+    Path("labels.csv").write_text("trace_id,reviewer,outcome\n" + labels)
+
+
+def _platforms(*names: str) -> Callable[[], None]:
+    def write() -> None:
+        for name in names:
+            shutil.copytree(FIXTURES / name, name)
+
+    return write
+
+
+# What lies in the working directory, by section.
+FILES = {
+    "Inspect": _inspect,
+    "Langfuse": _platforms("langfuse"),
+    "LangSmith": _platforms("langsmith"),
+    "Phoenix / OpenTelemetry": _platforms("phoenix", "otel"),
+    "a spreadsheet": _spreadsheet,
+}
+
+
+@pytest.mark.parametrize("section", FILES)
+def test_the_commands_of_a_section_run(section: str, asr: Callable[..., Result]) -> None:
+    FILES[section]()
+    text = PAGE.split(f"## Coming from {section}\n")[1].split("\n## ")[0]
+    commands = re.findall(r"^\$ asr (.+)$", text, flags=re.MULTILINE)
+    assert len(commands) > 2
+    said = [asr(*shlex.split(command)).stdout for command in commands]
+    if section == "Inspect":
+        assert "4 imported" in said[0]
+        assert "scores of people left out: 1;" in said[0]
+        assert "labels made of the scores of people: 1," in said[2]
+    if section == "Langfuse":
+        assert "3 imported" in said[0]
+        # A second import of the same files stores nothing anew.
+        assert "0 imported, 3 already there" in asr("import", "langfuse", "--yes").stdout
