@@ -36,7 +36,7 @@ REFERENCE = (
 )
 
 TELL_EVERY = 500
-MAX_FILES = 100_000
+MAX_FILES, MAX_WALKED = 100_000, 300_000
 
 NOT_READ = "not read"
 COMPRESSED = (".gz", ".zst")
@@ -313,7 +313,10 @@ def _expand(path: Path) -> list[Path]:
     except (OSError, ValueError):  # a name that the system does not take
         there = False
     if not there:
-        found = sorted(map(Path, glob.glob(str(path), recursive=True)))
+        # A link that leads nowhere, or to itself, matches its own name.
+        found = sorted(
+            one for one in map(Path, glob.glob(str(path), recursive=True)) if one.exists()
+        )
         if not found:
             raise InputError(f"{path}: there is no such file")
         return [file for one in found for file in _expand(one)]
@@ -328,8 +331,13 @@ def _expand(path: Path) -> list[Path]:
 
 def _within(folder: Path) -> Iterator[Path]:
     """Yield the trace files of a folder at any depth, by their endings; links are not followed."""
-    count = 0
+    count = walked = 0
     for place, inner, names in os.walk(folder):
+        walked += len(names)
+        if walked > MAX_WALKED:
+            raise InputError(
+                f"{folder}: holds more than {MAX_WALKED:,} files of any kind; name a folder further in"
+            )
         inner[:] = sorted(name for name in inner if not name.startswith("."))
         here = Path(place)
         if INDEX in names and FOLDER in inner:
