@@ -336,7 +336,7 @@ def _within(folder: Path) -> Iterator[Path]:
         walked += len(names)
         if walked > MAX_WALKED:
             raise InputError(
-                f"{folder}: holds more than {MAX_WALKED:,} files of any kind; name a folder further in"
+                f"{folder}: holds more than {MAX_WALKED:,} files; name a folder further in"
             )
         inner[:] = sorted(name for name in inner if not name.startswith("."))
         here = Path(place)
