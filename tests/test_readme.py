@@ -23,8 +23,6 @@ def command_lines() -> Iterator[tuple[str, str]]:
         inside = False
         text = page.read_text(encoding="utf-8")
         for line in text.splitlines():
-            if "<!-- wave -->" in line:
-                continue
             if line.startswith("```"):
                 inside = not inside
             elif (inside or line.startswith("    ")) and (found := LINE.search(line)):

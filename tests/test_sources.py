@@ -28,17 +28,12 @@ NAMES = {
     "trials.csv": "trials-before.csv", "models.csv": "full.csv",
 }  # fmt: skip
 USEFUL = {"complete": 85, "partial_plus": 35, "partial_minus": 5}
-N_ROWS, WAVE = 158, "<!-- wave -->"
+N_ROWS = 158
 ADDRESS, KEY = "https://api.example.org/v1", "sk-marked-51c3a8d0"
 
 
 def page(name: str) -> str:
     return (DOCS / name).read_text(encoding="utf-8")
-
-
-def told(name: str) -> str:
-    """Return a page without the rows on what is not there yet."""
-    return "\n".join(line for line in page(name).splitlines() if WAVE not in line)
 
 
 def rows() -> list[list[str]]:
@@ -62,7 +57,7 @@ def test_every_row_of_the_sources_is_there_once_with_an_answer() -> None:
 
 @pytest.mark.parametrize("name", ["sources.md", "practice.md", "glossary.md", "scope.md"])
 def test_every_link_leads_to_a_heading(name: str) -> None:
-    links = re.findall(r"\]\(([^)\s:]*)\)", told(name))
+    links = re.findall(r"\]\(([^)\s:]*)\)", page(name))
     assert len(links) > 3
     for link in links:
         file, _, anchor = link.partition("#")
@@ -153,7 +148,7 @@ def folder(tmp_path: Path, asr: Run) -> Path:
 @pytest.mark.long
 def test_every_command_of_the_sources_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASR_JUDGE_KEY", KEY)
-    found = list(dict.fromkeys(re.findall(r"`(asr [^`]+)`", told("sources.md"))))
+    found = list(dict.fromkeys(re.findall(r"`(asr [^`]+)`", page("sources.md"))))
     assert len(found) > 60
     model = small_model(lambda _asked, word, taxonomy: outcome_by_word(word, taxonomy))
     failed = {}
