@@ -331,6 +331,8 @@ def _expand(path: Path) -> list[Path]:
 
 def _within(folder: Path) -> Iterator[Path]:
     """Yield the trace files of a folder at any depth, by their endings; links are not followed."""
+    if folder.resolve().parent == folder.resolve():
+        raise InputError(f"{folder}: is the whole disk; name the folder of the traces")
     count = walked = 0
     for place, inner, names in os.walk(folder):
         walked += len(names)

@@ -78,9 +78,11 @@ def decode_text(text: str) -> object:
     """Decode JSON text as `decode_line` does."""
     try:
         value = parse_json(text)
+        return storable(value) if _SUSPECT.search(text) else value
     except InputError as error:
         raise FieldError(str(error)) from error
-    return storable(value) if _SUSPECT.search(text) else value
+    except RecursionError as error:
+        raise FieldError("is not usable JSON: nested too deeply") from error
 
 
 class JsonText:
@@ -174,6 +176,8 @@ class JsonText:
                 raise self.error(position, f"a value starts here and {_TOO_MANY}")
             try:
                 value, end = _DECODER.raw_decode(text)
+                if _SUSPECT.search(text, 0, end):
+                    value = storable(value)
             except json.JSONDecodeError as error:
                 unclosed = error.msg.startswith("Unterminated")
                 if whole and (unclosed or error.pos >= len(text.rstrip())):
@@ -192,9 +196,7 @@ class JsonText:
                     width = _width(text, end)
                     self._window = max(_SMALLEST, min(2 * width, MAX_TRACE_BYTES))
                     self._passed = position, position + width
-                    return (storable(value) if _SUSPECT.search(text, 0, end) else value), (
-                        position + width
-                    )
+                    return value, position + width
             if size >= MAX_TRACE_BYTES:
                 raise self.error(position, f"a value starts here and {_TOO_LONG}")
             size = min(4 * size, MAX_TRACE_BYTES)

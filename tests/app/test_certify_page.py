@@ -52,7 +52,7 @@ def test_the_rule_names_a_number_where_a_form_can_be_passed(
     anna: Examinee, n: int, said: str
 ) -> None:
     shipped = load_reference()
-    forms = dict(shipped.forms) | {"exam_a": shipped.forms["exam_a"][:n]}
+    forms = {name: ids[:n] for name, ids in shipped.forms.items()}
     assert data.pass_rule(anna.store, replace(shipped, forms=forms)) == said
 
 

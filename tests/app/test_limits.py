@@ -165,7 +165,7 @@ def test_a_body_that_comes_too_slowly_is_cut(
 
 
 def test_a_body_that_the_app_does_not_take_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "BODY_S", 0.2)
+    monkeypatch.setattr(sockets, "BODY_S", 0.5)
     answered = []
 
     async def busy(request: Request) -> PlainTextResponse:

@@ -42,7 +42,7 @@ def prepared(folder: Path) -> Iterator[Store]:
                 mock.patch.object(data, "open_to_write", opened),
                 mock.patch.object(data, "open_to_read", opened),
                 mock.patch.object(data, "_open_for_import", opened),
-                mock.patch.object(data, "_in_force", return_value=default_taxonomy()),
+                mock.patch.object(data, "taxonomy_in_force", return_value=default_taxonomy()),
                 mock.patch.object(data, "make_way", return_value=None),
             ):
                 yield store

@@ -193,7 +193,7 @@ def test_a_store_that_cannot_be_opened_names_the_way_back(desk: Desk, harm: str)
 def test_an_older_schema_and_a_missing_store_are_problems(tmp_path: Path) -> None:
     path = unpack("schema-1", tmp_path)
     status, what, mend = found(path, "schema")
-    assert (status, what) == ("problem", "schema 1 of 6")
+    assert (status, what) == ("problem", "schema 1 of 7")
     assert "asr upgrade" in mend
     assert found(tmp_path / "none.duckdb", "store")[0] == "problem"
 
