@@ -25,6 +25,8 @@ from tests.app import test_sign_in
 from tests.app.test_sign_in import GOOD, ask
 from tests.stores import hashing_quickly
 
+pytestmark = pytest.mark.long  # a server of its own, with its waits
+
 UPLOAD = f"{uploads.PATH}tab/file"
 
 

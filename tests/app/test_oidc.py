@@ -31,6 +31,8 @@ from tests.identity_provider import (
     running_provider,
 )
 
+pytestmark = pytest.mark.long  # a server of its own, with its waits
+
 REDIRECT = "http://localhost:8501/oauth2callback"
 MARA = {"sub": "m-1", "name": "Mara Lind", "email": "Mara@Example.org", "email_verified": True}
 SETTINGS = {
@@ -515,7 +517,6 @@ def test_the_server_starts_with_settings_that_fit_only(
         asyncio.run(start())
 
 
-@pytest.mark.long
 def test_a_server_that_refuses_to_start_says_so_in_a_sentence(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s.duckdb", create=True) as store:
         admin = store.add_reviewer("Ada", role="admin")

@@ -27,6 +27,8 @@ from tests.app import test_sign_in
 from tests.app.test_sign_in import GOOD, SECRET, ask, sign
 from tests.stores import hashing_quickly
 
+pytestmark = pytest.mark.long  # a server of its own, with its waits
+
 SOCKET, UPLOAD = "/_stcore/stream", "/_stcore/upload_file/a/b"
 PUBLIC = "https://asr.example.org"
 

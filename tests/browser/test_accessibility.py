@@ -14,7 +14,7 @@ from tests.browser.test_data_page import runs
 from tests.browser.test_practice import Practice
 from tests.stores import copy_store
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 
@@ -54,7 +54,6 @@ def violations(page: Page) -> list[str]:
     ]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_has_a_serious_violation(
     browser: Browser | None, demo: Path, tmp_path: Path, scheme: Any

@@ -13,7 +13,7 @@ from calibration.store import Store
 from tests.browser.conftest import Server
 from tests.browser.desk import KEYS, QUIET_S, QUOTE, Desk, Traffic
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 NAMES = ("Xnameannx", "Xnamebobx")
 
 # At each question of the tree: what the two say, what Lea says blind, and what she makes of it.
@@ -122,7 +122,6 @@ def settled(server: Server) -> dict[str, dict[str, object]]:
     return {str(row["trace_id"]): {str(k): v for k, v in row.items()} for row in rows}
 
 
-@pytest.mark.long
 def test_disagreements_at_each_question_are_settled_by_keys(bench: Bench, server: Server) -> None:
     waiting = {trace_id(question): question for question in BORN}
     before = ""
@@ -170,7 +169,6 @@ def test_disagreements_at_each_question_are_settled_by_keys(bench: Bench, server
     assert causes == {"trace_unclear", "rubric_unclear", "slip", "real_judgement"}
 
 
-@pytest.mark.long
 def test_what_is_to_be_done_is_in_sight_on_a_small_screen(bench: Bench) -> None:
     bench.page.set_viewport_size({"width": 1024, "height": 768})
     bench.decide("complete")
@@ -200,7 +198,6 @@ def on_top(found: Locator) -> bool:
     )
 
 
-@pytest.mark.long
 def test_after_a_skip_and_a_reload_who_changes_their_mind_writes_why(
     bench: Bench, server: Server
 ) -> None:

@@ -14,7 +14,7 @@ from tests.browser.conftest import Server
 from tests.browser.test_accessibility import violations
 from tests.stores import copy_store
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 # The first page of a server is slow on a busy machine.
 SLOW_MS = 60_000
@@ -63,7 +63,6 @@ def height(page: Page) -> float:
     return box["height"]
 
 
-@pytest.mark.long
 def test_from_a_number_to_its_traces(server: Server, page: Page, result: AgreementAnalysis) -> None:
     expected = confused(result, 0, 2).trace_ids
     server.start()

@@ -19,7 +19,7 @@ from tests.browser.test_accessibility import violations
 from tests.browser.test_agreement_page import SLOW_MS, click_cell, grid, height
 from tests.stores import copy_store
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 WINDOW = ReportOptions(
     batch_id="production-001", judge_id=JUDGE, workflow="research",
@@ -34,7 +34,6 @@ def expected(server: Server, built_demo: Path) -> StoreReport:
         return report_with_work(store, WINDOW)
 
 
-@pytest.mark.long
 def test_narrowed_saved_and_a_trace_opened(
     server: Server, page: Page, expected: StoreReport
 ) -> None:

@@ -21,7 +21,7 @@ from calibration.trace_formats import ImportSettings
 from tests.browser.conftest import Server
 from tests.browser.desk import Desk, Traffic
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 HIDDEN = "XHIDDENX"
 
@@ -272,7 +272,6 @@ def traffic(server: Server, page: Page, tmp_path: Path) -> Traffic:
     return Traffic(page)
 
 
-@pytest.mark.long
 def test_a_visitor_receives_nothing_of_it(server: Server, page: Page, traffic: Traffic) -> None:
     for name in ("", *PAGES, "_stcore/host-config", "media/x", "_stcore/agent/openapi.json"):
         traffic.heard()
@@ -283,7 +282,6 @@ def test_a_visitor_receives_nothing_of_it(server: Server, page: Page, traffic: T
     assert page.context.cookies() == []
 
 
-@pytest.mark.long
 def test_a_reviewer_receives_nothing_of_others(
     server: Server, page: Page, traffic: Traffic
 ) -> None:
@@ -301,7 +299,6 @@ def test_a_reviewer_receives_nothing_of_others(
     assert found_signs(text, "Colleague", "Leandra", "Adelheid", "$argon2") == []
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", ["Leandra", "Adelheid"])
 def test_no_role_receives_a_secret(server: Server, page: Page, traffic: Traffic, name: str) -> None:
     enter(page, server.url, name, traffic)
@@ -318,7 +315,6 @@ def test_no_role_receives_a_secret(server: Server, page: Page, traffic: Traffic,
     assert "Colleague" in text
 
 
-@pytest.mark.long
 def test_a_lead_receives_nothing_of_a_trace_that_is_still_to_be_decided(
     server: Server, page: Page, traffic: Traffic
 ) -> None:

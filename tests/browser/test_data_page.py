@@ -14,7 +14,7 @@ from tests.browser.conftest import Server
 from tests.browser.desk import settle
 from tests.store.builders import make_trace
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 # The first page of a server is slow on a busy machine.
 SLOW_MS = 30_000
@@ -59,7 +59,6 @@ def cells(download: Download) -> list[list[str]]:
     return list(csv.reader(io.StringIO(text, newline="")))
 
 
-@pytest.mark.long
 def test_files_become_a_batch(server: Server, page: Page, tmp_path: Path) -> None:
     with Store.open(server.store, create=True) as store:
         store.add_reviewer("Lea", role="lead")
@@ -105,7 +104,6 @@ def test_files_become_a_batch(server: Server, page: Page, tmp_path: Path) -> Non
         assert store.workflows()[EVIL].ceiling_usd == 0.5
 
 
-@pytest.mark.long
 def test_a_trace_is_opened_from_the_list_and_left_again(server: Server, page: Page) -> None:
     with Store.open(server.store, create=True) as store:
         store.add_reviewer("Lea", role="lead")

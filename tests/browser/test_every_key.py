@@ -15,7 +15,7 @@ from tests.browser.desk import QUOTE, Desk
 from tests.browser.samples import sample_trace
 from tests.browser.test_transcript import LINES, here, opened
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 Check = Callable[[Desk], None]
 CHECKS: dict[str, Check] = {}
 ERRORS = (4, 12)
@@ -269,7 +269,6 @@ def keys_listed(desk: Desk) -> set[str]:
     return set(listed)
 
 
-@pytest.mark.long
 def test_every_key_of_the_list_does_what_it_says(server: Server, page: Page) -> None:
     desk = opened(server, page, *map(trace_for_every_key, range(3)))
     assert keys_listed(desk) == set(CHECKS), "a key of the list is not checked, or the reverse"

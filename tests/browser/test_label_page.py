@@ -8,10 +8,9 @@ from tests.browser.conftest import Server
 from tests.browser.desk import KEYS, Desk, labels, read_back
 from tests.browser.samples import build_store
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 
-@pytest.mark.long
 def test_thirty_traces_by_keyboard_are_thirty_labels(server: Server, page: Page) -> None:
     batch = build_store(server.store, 36)
     server.start()
@@ -96,7 +95,6 @@ def place_of_buttons(page: Page) -> list[tuple[float, float]]:
     return [(box["x"], box["y"]) for box in boxes if box]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("width", [1440, 1024])
 def test_yes_and_no_never_move(server: Server, page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
@@ -128,7 +126,6 @@ def test_yes_and_no_never_move(server: Server, page: Page, width: int) -> None:
     assert place_of_buttons(page) == places[0]
 
 
-@pytest.mark.long
 def test_not_done_against_all_done_is_asked_back_once(server: Server, page: Page) -> None:
     batch = build_store(server.store, 3)
     server.start()
@@ -172,7 +169,6 @@ def test_not_done_against_all_done_is_asked_back_once(server: Server, page: Page
     assert sorted(stored.values()) == ["complete"] * 3
 
 
-@pytest.mark.long
 def test_the_classes_fold_away_after_ten_labels(server: Server, page: Page) -> None:
     build_store(server.store, 12)
     server.start()
@@ -190,7 +186,6 @@ def test_the_classes_fold_away_after_ten_labels(server: Server, page: Page) -> N
     expect(meaning).to_be_visible()
 
 
-@pytest.mark.long
 def test_a_killed_server_loses_no_acknowledged_label(server: Server, page: Page) -> None:
     batch = build_store(server.store, 14)
     server.start()

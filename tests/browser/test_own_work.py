@@ -10,7 +10,7 @@ from tests.browser.conftest import Server
 from tests.browser.desk import Desk, read_back
 from tests.browser.samples import build_store
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 
 @pytest.fixture
@@ -49,7 +49,6 @@ def expect_marked(page: Page) -> None:
     expect(page.locator(".goals-sum")).to_have_text("1 done, 1 not done, 1 unclear")
 
 
-@pytest.mark.long
 def test_marks_survive_a_killed_server_and_tab(desk: Desk, server: Server, page: Page) -> None:
     here = desk.get("trace")
     desk.press("y")
@@ -104,7 +103,6 @@ def test_marks_survive_a_killed_server_and_tab(desk: Desk, server: Server, page:
     assert json.loads(second_label[3]) == ["policy"]
 
 
-@pytest.mark.long
 def test_a_label_is_reopened_from_the_list_and_why(desk: Desk, server: Server, page: Page) -> None:
     first = desk.get("trace")
     mark(desk)
@@ -142,7 +140,6 @@ def test_a_label_is_reopened_from_the_list_and_why(desk: Desk, server: Server, p
     ]  # fmt: skip
 
 
-@pytest.mark.long
 def test_items_and_minutes_left_and_idle_time(desk: Desk, server: Server, page: Page) -> None:
     left = page.locator(".left")
     expect(left).to_have_text("8 left")
@@ -157,7 +154,6 @@ def test_items_and_minutes_left_and_idle_time(desk: Desk, server: Server, page: 
     assert max(seconds) < 30
 
 
-@pytest.mark.long
 def test_time_without_a_sign_of_life_is_not_counted(server: Server, page: Page) -> None:
     build_store(server.store, 2)
     server.start()

@@ -17,7 +17,7 @@ from tests.browser.conftest import Server
 from tests.browser.desk import KEYS, QUIET_S, Desk, Traffic, labels, read_back
 from tests.browser.samples import sample_trace, store_of
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 TITLES = {
     "complete": "Completed",
@@ -105,7 +105,6 @@ def check_lesson(desk: Practice, label: CanonicalLabel, mine: str) -> None:
     expect(page.locator(".trace mark").first).to_be_in_viewport()
 
 
-@pytest.mark.long
 def test_practice_by_keyboard(server: Server, page: Page) -> None:
     dataset = load_reference()
     batch = practice_store(server.store, [*three(dataset), sample_trace(1)])
@@ -201,7 +200,6 @@ def test_practice_by_keyboard(server: Server, page: Page) -> None:
     assert (kinds.count("label"), kinds.count("undo"), kinds.count("skip")) == (5, 1, 0)
 
 
-@pytest.mark.long
 def test_no_lesson_before_the_label_is_stored(server: Server, page: Page) -> None:
     dataset = load_reference()
     batch = practice_store(server.store, three(dataset)[1:])
@@ -242,7 +240,6 @@ def test_no_lesson_before_the_label_is_stored(server: Server, page: Page) -> Non
     assert labels(read_back(server.store, batch)) == {first: "abandoned"}
 
 
-@pytest.mark.long
 def test_a_practice_label_is_flagged_and_opened_again(server: Server, page: Page) -> None:
     practice_store(server.store, three(load_reference()))
     server.start()

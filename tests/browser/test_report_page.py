@@ -14,7 +14,7 @@ from tests.analyses.production_files import HOSTILE, alike, write
 from tests.browser.conftest import NOT_RUN
 from tests.browser.test_accessibility import AXE
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,6 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
-@pytest.mark.long
 def test_it_fits_and_asks_for_nothing(
     browser: Browser | None, file: Path, width: int, scheme: str
 ) -> None:

@@ -11,7 +11,7 @@ from tests.browser.desk import Desk
 from tests.browser.samples import build_store
 from tests.browser.test_accessibility import violations
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 GOOD, OTHER = "correct horse battery", "another good phrase"
 
 
@@ -74,7 +74,6 @@ def sign_out(page: Page) -> None:
     expect(page.get_by_role("heading", name="You are signed out")).to_be_visible()
 
 
-@pytest.mark.long
 def test_the_first_admin_adds_people_and_each_sees_what_is_theirs(
     closed: Server, browser: Browser | None, page: Page
 ) -> None:
@@ -112,7 +111,6 @@ def other(browser: Browser) -> Page:
     return browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
 
 
-@pytest.mark.long
 def test_an_open_tab_ends_with_the_session(
     closed: Server, browser: Browser | None, page: Page, context: BrowserContext
 ) -> None:
@@ -131,7 +129,6 @@ def test_an_open_tab_ends_with_the_session(
     expect(page).to_have_url(re.compile("/sign-in"))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_form_has_no_barriers_and_fits_a_phone(
     closed: Server, browser: Browser | None, scheme: str, tmp_path: Path

@@ -13,7 +13,7 @@ from tests.browser.conftest import Server
 from tests.browser.desk import Desk, read_back
 from tests.browser.samples import sample_trace, store_of
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 DIFF = "diff --git a/x b/x\n@@ -1,3 +1,3 @@\n kept\n-old line\n+new line\n last\n- no diff line"
 
 # Spaced unlike any formatter would, with a number that a parser would round.
@@ -69,7 +69,6 @@ def select(page: Page, step: str, first: str, last: str) -> None:
     )
 
 
-@pytest.mark.long
 def test_figures_minimap_and_errors_of_two_hundred_steps(server: Server, page: Page) -> None:
     desk = opened(server, page, long_trace())
     facts = page.locator(".facts")
@@ -100,7 +99,6 @@ def test_figures_minimap_and_errors_of_two_hundred_steps(server: Server, page: P
     expect(page.locator("[data-step=s10]")).to_contain_text("row 212 of")
 
 
-@pytest.mark.long
 def test_steps_are_painted_when_they_are_needed(server: Server, page: Page) -> None:
     page.add_init_script("window.requestIdleCallback = () => 0")  # never idle
     desk = opened(server, page, long_trace())
@@ -116,7 +114,6 @@ def test_steps_are_painted_when_they_are_needed(server: Server, page: Page) -> N
     assert page.locator("[data-step=s190].unpainted").count() == 1
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("with_highlights", [True, False])
 def test_search_opens_what_it_finds(server: Server, page: Page, with_highlights: bool) -> None:
     page.add_init_script("window.requestIdleCallback = () => 0")
@@ -155,7 +152,6 @@ def test_search_opens_what_it_finds(server: Server, page: Page, with_highlights:
     expect(page.locator(".question-box")).to_have_attribute("data-node", "fabrication")
 
 
-@pytest.mark.long
 def test_a_quote_from_indented_json_is_literal(server: Server, page: Page) -> None:
     desk = opened(server, page, long_trace())
     page.locator(".tick").nth(11).click()
@@ -221,7 +217,6 @@ def chosen(page: Page, first: str, last: str) -> None:
     select(page, "response", first, last)
 
 
-@pytest.mark.long
 def test_markdown_is_shown_in_elements_and_quoted_as_it_came(server: Server, page: Page) -> None:
     requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
@@ -284,7 +279,6 @@ def test_markdown_is_shown_in_elements_and_quoted_as_it_came(server: Server, pag
     assert [u for u in requests if not u.startswith((server.url, "blob:", "data:"))] == []
 
 
-@pytest.mark.long
 def test_hostile_markdown_is_bounded(server: Server, page: Page) -> None:
     evil = [
         "> " * 9000,
@@ -335,7 +329,6 @@ def tool_trace(*, ids: bool) -> Trace:
     return replace(sample_trace(0), steps=steps)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("ids", [True, False])
 def test_a_call_and_its_result_share_a_card(server: Server, page: Page, ids: bool) -> None:
     desk = opened(server, page, tool_trace(ids=ids))
@@ -377,7 +370,6 @@ def test_a_call_and_its_result_share_a_card(server: Server, page: Page, ids: boo
     expect(page.locator("#quote-found")).to_have_text("Found in step s1.")
 
 
-@pytest.mark.long
 def test_a_run_of_36_steps_is_four_screens_high(server: Server, page: Page) -> None:
     record = json.dumps({f"field_{i}": f"value {i}" for i in range(20)} | {"rows": [{"a": 1}] * 30})
     steps = [
@@ -428,7 +420,6 @@ def drag(page: Page, first: str, last: str) -> None:
     page.mouse.up()
 
 
-@pytest.mark.long
 def test_a_selection_fills_the_open_quote_box_and_keys_stay_alive(
     server: Server, page: Page
 ) -> None:
@@ -466,7 +457,6 @@ def test_a_selection_fills_the_open_quote_box_and_keys_stay_alive(
     assert [row[3] for row in read_back(server.store)["current"]] == ["hallucinated"]
 
 
-@pytest.mark.long
 def test_diff_lines_and_step_ids(server: Server, page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     desk = opened(server, page, long_trace())
@@ -491,7 +481,6 @@ def test_diff_lines_and_step_ids(server: Server, page: Page) -> None:
     expect(page.locator("#quote-found")).to_contain_text("Found in step s16 and")
 
 
-@pytest.mark.long
 def test_hostile_texts_are_shown_indented_and_searched_as_text(server: Server, page: Page) -> None:
     evil = '<img src=http://evil.test/a.png onerror="window.pwned=1">'
     hostile = replace(

@@ -9,11 +9,10 @@ from tests.browser.conftest import Server
 from tests.browser.desk import Desk, read_back
 from tests.browser.samples import build_store
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 N = 40
 
 
-@pytest.mark.long
 def test_two_reviewers_label_forty_traces_by_key(server: Server, context: BrowserContext) -> None:
     batch = build_store(server.store, N)
     server.start()

@@ -19,6 +19,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield opened
 
 
+@pytest.mark.long  # an attack on every command
 @pytest.mark.usefixtures("few_draws", "store")
 @pytest.mark.parametrize("case", QUICK, ids=[f"{n} {case.id}" for n, case in enumerate(QUICK)])
 def test_it_is_taken_set_aside_or_refused(case: Case, tmp_path: Path) -> None:

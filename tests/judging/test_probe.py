@@ -12,6 +12,8 @@ from calibration.judging.probe import Probe, probe
 from calibration.judging.transport import Transport
 from tests.judging.scripted_server import KINDS, Asked, ScriptedServer
 
+pytestmark = pytest.mark.long  # a server of its own, with its waits
+
 
 def obedient(asked: Asked) -> dict[str, Any]:
     return {"code": "violet-42"}

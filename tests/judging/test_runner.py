@@ -25,6 +25,8 @@ from tests.judging.fake_judge import FakeJudge, content, trace, traces
 from tests.judging.runs import KEY, judged, planned
 from tests.judging.scripted_server import KINDS, Asked, ScriptedServer
 
+pytestmark = pytest.mark.long  # a server of its own, with its waits
+
 STOP = {
     "429 quota", "402", "401", "403", "404 model", "no temperature", "no max_tokens",
     "no response_format", "no response_format, text", "detail",
@@ -117,7 +119,6 @@ def test_no_server_at_all(tmp_path: Path) -> None:
     assert cause.startswith("transient: ConnectError")
 
 
-@pytest.mark.long
 def test_throughput_under_429s(tmp_path: Path) -> None:
     def latency(asked: Asked) -> float:
         return 0.2 + 0.4 * (int(asked.key[:4], 16) / 65536)
@@ -142,7 +143,6 @@ def test_a_throttled_request_delays_no_other_by_more_than_was_asked(tmp_path: Pa
     assert sum(gap > slack for gap in gaps) == 1
 
 
-@pytest.mark.long
 def test_one_that_says_nothing_delays_nobody_else(tmp_path: Path) -> None:
     rule = of_trace("t20", "429 bare", 3)
     with ScriptedServer(content, rule, latency=lambda asked: 0.02) as server:
@@ -168,7 +168,6 @@ def test_tokens_a_minute_hold_the_rate(tmp_path: Path) -> None:
     assert 0.8 < last - first < 3.5
 
 
-@pytest.mark.long
 def test_the_same_seed_gives_the_same_verdicts(tmp_path: Path) -> None:
     passing = sorted(set(KINDS) - STOP - THROTTLED - TRANSIENT - IN_DOUBT - AT_ONCE)
     trouble = sorted(THROTTLED | TRANSIENT | {"short", "reset"})
