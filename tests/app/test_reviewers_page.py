@@ -138,6 +138,7 @@ def test_what_is_sent_of_an_insert_is_what_is_sent_of_every_trace(world: World) 
         assert sent["pace_s"] == (30.0 if place >= 5 else None)
         assert sent["state"] == "open"
         assert sent["purpose"] == "production"
-    said = repr(answers)
+    # The catalogue of failure patterns is the same for everybody, and speaks of repeated calls.
+    said = repr([sent | {"guide": sent["guide"] | {"patterns": None}} for sent in answers])
     for word in ("inserted", "gold", "repeat", "production-001", "production-002"):
         assert word not in said
