@@ -151,7 +151,7 @@ def test_the_whole_way_on_files(name: str, asr: Run, tmp_path: Path) -> None:
     assert found["asr"]["value"] == pytest.approx(mean)
     gained = classes.count(last) / len(classes) * (0.25 - taxonomy.credit[last])
     assert worth["asr"]["value"] == pytest.approx(mean + gained)
-    assert worth["origin"]["taxonomy_fingerprint"] != found["origin"]["taxonomy_fingerprint"]
+    assert worth["fingerprint"] != found["fingerprint"]
     assert "is not one of" in asr("report", "runs.csv", *fork, "--credit", "x=1", code=2).stderr
     assert found["pass_rate"]["value"] == pytest.approx(classes.count(taxonomy.success) / 60)
 
