@@ -142,11 +142,17 @@ def test_the_whole_way_on_files(name: str, asr: Run, tmp_path: Path) -> None:
     for text in shown:
         assert OF_OTHERS.search(text) is None, OF_OTHERS.search(text)
     asr("gate", "runs.csv", "--gates", "gates.toml", *fork, code=1)
+    last = taxonomy.names[-1]
+    worth = data(asr("report", "runs.csv", "--json", *fork, "--credit", f"{last}=.25"))
     found = data(asr("report", "runs.csv", "--json", *fork))
     with (tmp_path / "runs.csv").open(encoding="utf-8") as rows:
         classes = [row["outcome"] for row in csv.DictReader(rows)]
     mean = float(np.mean([taxonomy.credit[of] for of in classes]))
     assert found["asr"]["value"] == pytest.approx(mean)
+    gained = classes.count(last) / len(classes) * (0.25 - taxonomy.credit[last])
+    assert worth["asr"]["value"] == pytest.approx(mean + gained)
+    assert worth["fingerprint"] != found["fingerprint"]
+    assert "is not one of" in asr("report", "runs.csv", *fork, "--credit", "x=1", code=2).stderr
     assert found["pass_rate"]["value"] == pytest.approx(classes.count(taxonomy.success) / 60)
 
 

@@ -1,5 +1,6 @@
 """All agreement statistics of one set of ratings, from one count of its patterns."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ from calibration.agreement.annotators import (
     pairwise_agreement,
 )
 from calibration.agreement.coefficients import (
+    FLEISS_KAPPA,
     KRIPPENDORFF_ALPHA,
     KRIPPENDORFF_ORDINAL,
     Agreement,
@@ -110,7 +112,9 @@ class Study:
     `n_items` counts items with two or more ratings, `n_raters` raters with a rating; `class_shares`
     are zeros without ratings. `confusions` are the pairs of classes that were confused, the most
     frequent first; `nodes` are by question in the order of the tree; `costly` are the items that
-    lower alpha most; `groups` are by group of items, in sorted order.
+    lower alpha most; `groups` are by group of items, in sorted order. `fleiss_of_pairs` is Fleiss'
+    kappa with the class shares of items with two or more ratings alone, None where all items are
+    such or it is not defined.
     """
 
     coefficients: dict[str, Estimate]
@@ -130,6 +134,7 @@ class Study:
     prevalence: Prevalence
     costly: tuple[Costly, ...]
     groups: dict[str, Agreement]
+    fleiss_of_pairs: float | None = None
 
     @property
     def alpha(self) -> Estimate:
@@ -199,7 +204,16 @@ def study(
         prevalence=prevalence(array, n_classes=n_classes, confidence_level=level),
         costly=costly_items(KRIPPENDORFF_ALPHA, array, n_classes=n_classes, limit=costly),
         groups={} if group is None else _groups(array, n_classes, group, level),
+        fleiss_of_pairs=_fleiss_of_pairs(patterns, chosen.weights),
     )  # fmt: skip
+
+
+def _fleiss_of_pairs(patterns: CountPatterns, weights: ArrayLike | None) -> float | None:
+    paired = patterns.pairable()
+    if paired.n_items in (0, patterns.n_items):
+        return None
+    value = sums_of(FLEISS_KAPPA, paired, weights=weights).value()
+    return value if math.isfinite(value) else None
 
 
 def _specific(

@@ -53,7 +53,7 @@ WEEK = "week"
 )
 @click.option(
     "--by",
-    type=click.Choice(text.BY),
+    type=click.Choice((*text.BY, text.PAIR)),
     multiple=True,
     help="Show these sections only; the option may be repeated. With FILE, week is a column of it.",
 )

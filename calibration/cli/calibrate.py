@@ -15,6 +15,7 @@ from calibration.cli.terminal import (
     USE_JUDGE,
     FiniteRange,
     Output,
+    credit_of,
     open_to_read,
     print_result,
     with_batch,
@@ -32,27 +33,6 @@ from calibration.tables.labels import read_ceilings, read_verdicts
 from calibration.tables.vocabulary import Rest, Vocabulary
 
 FILE = click.Path(path_type=Path)
-
-
-def _credit(
-    _context: click.Context, _option: click.Parameter, value: str | None
-) -> dict[str, float] | None:
-    """Read `a=1,b=.4`."""
-    if value is None:
-        return None
-    credit: dict[str, float] = {}
-    for part in value.split(","):
-        name, _, amount = (piece.strip() for piece in part.rpartition("="))
-        try:
-            worth = float(amount)
-        except ValueError:
-            worth = -1.0
-        if not name or not 0 <= worth <= 1:
-            raise click.BadParameter(f"must be CLASS=NUMBER from 0 to 1, got {part!r:.80}")
-        if name in credit:
-            raise click.BadParameter(f"names {name!r:.80} twice")
-        credit[name] = worth
-    return credit
 
 
 def _map(
@@ -123,7 +103,7 @@ def _named(value: str, form: str) -> list[tuple[str, str]]:
 @click.option("--classes", help="List every class of the files in order, separated by commas.")
 @click.option(
     "--credit",
-    callback=_credit,
+    callback=credit_of,
     metavar="CLASS=NUMBER,...",
     help="Say what each class of the files is worth; classes of the taxonomy have its credit.",
 )

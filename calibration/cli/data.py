@@ -32,7 +32,7 @@ from calibration.cli.terminal import (
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
-from calibration.records import CONSTRAINTS
+from calibration.records import CONSTRAINTS, SetAside
 from calibration.reporting import to_json
 from calibration.reporting.csv_exports import FORMATS as TABLES
 from calibration.reporting.csv_exports import write_labels
@@ -45,6 +45,9 @@ from calibration.trace_formats import FORMATS, ImportSettings, load_settings
 with_csv = click.option(
     "--output", type=EXISTING, help="Write to this file; without it, the rows are printed."
 )
+
+# Rows shown of those skipped for one reason.
+EXAMPLES = 3
 
 
 @click.command(name="import")
@@ -390,6 +393,12 @@ def import_lines(report: trace_files.ImportReport) -> Iterator[str]:
             f"scores of people left out: {report.human_scores}; `asr import FILES "
             "--human-scores BATCH` makes labels of them"
         )
+    by_reason: dict[str, list[SetAside]] = {}
     for row in report.set_aside:
-        place = row.file if row.line is None else f"{row.file}, line {row.line}"
-        yield f"  skipped: {place}: {row.reason}"
+        by_reason.setdefault(row.reason.partition(", got ")[0], []).append(row)
+    for reason, rows in by_reason.items():
+        for row in rows[:EXAMPLES]:
+            place = row.file if row.line is None else f"{row.file}, line {row.line}"
+            yield f"  skipped: {place}: {row.reason}"
+        if len(rows) > EXAMPLES:
+            yield f"  skipped: {len(rows) - EXAMPLES:,} more: {reason} (all: --json)"

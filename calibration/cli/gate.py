@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 
 OF_FILES = (
-    "since", "until", "columns", "ceiling", "ceilings", "any_workflow", "strict_cost", "stratify",
-    "force",
+    "since", "until", "columns", "ceiling", "ceilings", "credit", "any_workflow", "strict_cost",
+    "stratify", "force",
 )  # fmt: skip
 
 OF_STORE = ("batch_id", "judge_id")

@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from calibration.analyses.success_rate.report import PREVIOUS, ReportOptions
-from calibration.cli.terminal import Command, with_seed
+from calibration.cli.terminal import Command, credit_of, with_seed
 from calibration.errors import InputError
 from calibration.taxonomy import Taxonomy, load_taxonomy
 
@@ -59,6 +59,12 @@ def with_reading(command: Command) -> Command:
         "--ceilings", type=FILE, help="Read cost ceilings from this file: workflow, ceiling_usd."
     )
     @click.option(
+        "--credit",
+        callback=credit_of,
+        metavar="CLASS=NUMBER,...",
+        help="Say what classes are worth, in place of the taxonomy's credit.",
+    )
+    @click.option(
         "--any-workflow", is_flag=True, help="Keep workflows that the taxonomy does not list."
     )
     @click.option("--strict-cost", is_flag=True, help="Refuse runs without a cost.")
@@ -84,8 +90,8 @@ def with_reading(command: Command) -> Command:
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         names = (
-            "since", "until", "timezone", "columns", "ceiling", "ceilings", "any_workflow",
-            "strict_cost", "seed", "resamples", "interval", "stratify", "force",
+            "since", "until", "timezone", "columns", "ceiling", "ceilings", "credit",
+            "any_workflow", "strict_cost", "seed", "resamples", "interval", "stratify", "force",
         )  # fmt: skip
         asked = {name: kwargs.pop(name) for name in names}
         return command(*args, asked=asked, **kwargs)
@@ -221,6 +227,7 @@ def options_from(
         columns={name: column or None for name, column in _pairs(asked["columns"], "--column")},
         compare_to=None if compare_to == NONE else compare_to,
         ceilings=ceilings,
+        credit=asked["credit"] or {},
         any_workflow=asked["any_workflow"],
         strict_cost=asked["strict_cost"],
         stratify=asked["stratify"] is not None,

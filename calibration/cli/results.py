@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 MARGIN = 5.0
-OF_FILES = ("columns", "ceiling", "ceilings", "any_workflow", "stratify", "force")
+OF_FILES = ("columns", "ceiling", "ceilings", "credit", "any_workflow", "stratify", "force")
 
 
 @click.command()

@@ -361,3 +361,24 @@ def origin() -> str:
 def _tell(seconds: float) -> None:
     if seconds > 2:
         click.echo(f"handed over to the app, waiting ({seconds:.0f} s) ...", err=True)
+
+
+def credit_of(
+    _context: click.Context, _option: click.Parameter, value: str | None
+) -> dict[str, float] | None:
+    """Read `a=1,b=.4`, the credit of classes."""
+    if value is None:
+        return None
+    credit: dict[str, float] = {}
+    for part in value.split(","):
+        name, _, amount = (piece.strip() for piece in part.rpartition("="))
+        try:
+            worth = float(amount)
+        except ValueError:
+            worth = -1.0
+        if not name or not 0 <= worth <= 1:
+            raise click.BadParameter(f"must be CLASS=NUMBER from 0 to 1, got {part!r:.80}")
+        if name in credit:
+            raise click.BadParameter(f"names {name!r:.80} twice")
+        credit[name] = worth
+    return credit

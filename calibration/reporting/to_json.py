@@ -496,7 +496,8 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "bootstrap",
         ("per_class[@classes]", _per_class, tuple[Json, ...]),
         "confusions per_node=nodes[] per_week=groups[] per_reviewer=beside",
-        "pairwise=pairs equal_use_of_classes=margins prevalence",
+        "pairwise=pairs equal_use_of_classes=margins prevalence "
+        "fleiss_kappa_of_pairs=fleiss_of_pairs",
     ),
     AlphaBootstrap: (
         "krippendorff_alpha.percentile=percentile krippendorff_alpha.bca=bca",

@@ -288,8 +288,10 @@ def _csv_rows(
     if delimiter is None:
         _check_text(path, first)
         needed = f"the columns {', '.join(required)}" if required else "two columns or more"
+        traces = "; a file of traces is read by `asr import`" * first.lstrip().startswith(b"[")
         raise InputError(
-            f"{path}, line 1: must be a header with {needed} (or the file one JSON object a line)"
+            f"{path}, line 1: must be a header with {needed} (or the file one JSON object a "
+            f"line){traces}"
         )
     columns: list[str] = []
     line = 1

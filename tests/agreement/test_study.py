@@ -9,6 +9,7 @@ import pytest
 from calibration.agreement.inference import INTERVALS, agreement_panel
 from calibration.agreement.ratings import count_patterns, weight_matrix
 from calibration.agreement.study import Options, study
+from calibration.reporting.sections.agreement import pair_tables
 from tests.agreement.test_resampling import ratings
 
 BEFORE = [("first", "no"), ("second", "no"), ("third", "no")]
@@ -170,3 +171,29 @@ def test_degenerate_ratings_have_a_status_everywhere(codes: Any, interval: str) 
             assert np.isfinite(value)
 
     check(asdict(found))
+
+
+def test_fleiss_without_items_rated_once_stands_beside_the_coefficient() -> None:
+    # Of the three pairs: agreement 2/3, shares 1/2 each, so (2/3 - 1/2) / (1/2).
+    twice = [[0, 0], [1, 1], [0, 1]]
+    found = study([*twice, [0, -1], [0, -1]], n_classes=2)
+    assert found.fleiss_of_pairs == pytest.approx(1 / 3)
+    assert found.coefficients["fleiss_kappa"].value != pytest.approx(1 / 3)
+    assert study(twice, n_classes=2).fleiss_of_pairs is None
+    assert study([[0, -1], [1, -1]], n_classes=2).fleiss_of_pairs is None
+
+
+def test_of_many_raters_the_ten_pairs_with_the_lowest_alpha_are_shown() -> None:
+    codes = np.random.default_rng(4).integers(0, 2, size=(30, 12))
+    codes[:, 11] = 1 - codes[:, 0]  # these two never agree
+    found = study(codes, n_classes=2)
+    raters = [f"r{k}" for k in range(12)]
+
+    def tables(by: tuple[str, ...]) -> list[str]:
+        shown = pair_tables(found, ["no", "yes"], raters, most=None if by else 10)
+        return [str(section.title) for section in shown]
+
+    few, every = tables(()), tables(("pair",))
+    assert few[0] == "Pairs of raters: the 10 with the lowest alpha of 66"
+    assert few[1].startswith("r0 (rows) x r11 (columns)")
+    assert (len(few), len(every)) == (11, 66)

@@ -141,7 +141,7 @@ def read_production(
     CalibrationError
         If no run is left, or a cost is missing under `strict_cost`.
     """
-    known = with_ceilings(taxonomy, options.ceilings)
+    known = asked_taxonomy(taxonomy, options)
     since, until = options.window if window is None else window
     reading = reading_of(options, known, (since, until), gates)
     tables = other_tables(known)
@@ -250,15 +250,19 @@ def runs_of(
         raise InputError(f"the runs cannot be resampled: {error}") from error
 
 
-def with_ceilings(taxonomy: Taxonomy, ceilings: Mapping[str, float]) -> Taxonomy:
-    """Return a taxonomy with other ceilings; its fingerprint changes with them."""
-    if not ceilings:
-        return taxonomy
+def asked_taxonomy(taxonomy: Taxonomy, options: ReportOptions) -> Taxonomy:
+    """Return a taxonomy with the ceilings and credit of the options, and so its own fingerprint."""
     listed = {w.name: w for w in taxonomy.workflows}
-    for name, usd in ceilings.items():
+    for name, usd in options.ceilings.items():
         known = listed.get(name, Workflow(name=name))
         listed[name] = replace(known, ceiling_usd=usd)
-    return replace(taxonomy, workflows=tuple(listed.values()))
+    for name in options.credit:
+        if name not in taxonomy.names:
+            raise InputError(f"--credit: {name!r:.80} is not one of {', '.join(taxonomy.names)}")
+    classes = tuple(
+        replace(one, credit=options.credit.get(one.name, one.credit)) for one in taxonomy.classes
+    )
+    return replace(taxonomy, classes=classes, workflows=tuple(listed.values()))
 
 
 def left_out(rows: SetAsideRows) -> LeftOutRows:
@@ -641,7 +645,7 @@ def write_work_lists(
     taxonomy: Taxonomy | None = None,
 ) -> list[Path]:
     """Write one CSV file for each class to review, oldest run first, and return the files."""
-    known = with_ceilings(taxonomy or default_taxonomy(), options.ceilings)
+    known = asked_taxonomy(taxonomy or default_taxonomy(), options)
     with place_of(paths).open() as source:
         listed = list_runs(
             source, reading_of(options, known, options.window), outcomes=tuple(known.follow_up)

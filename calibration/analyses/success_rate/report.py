@@ -383,7 +383,7 @@ OF_FILES_ALONE: Mapping[str, Any] = {
 OF_STORES_ALONE = ("batch_id", "judge_id", "design", "estimand", "workflow")
 
 # Options that are no setting unless they are given.
-UNSAID = (("context_window", None),)
+UNSAID: tuple[tuple[str, Any], ...] = (("context_window", None), ("credit", {}))
 
 SETTING = {
     "since": "from", "until": "to", "n_resamples": "resamples", "batch_id": "batch",
@@ -406,7 +406,8 @@ class ReportOptions:
     `since`, `until` : first and last day (``2026-11-02``), ISO week (``2026-W45``) or moment.
     `columns` : column of the file by standard name; None leaves one out.
     `compare_to` : ``"previous"``, a file, or None for no comparison.
-    `ceilings` : ceilings per unit in USD instead of those of the taxonomy.
+    `ceilings`, `credit` : ceilings per unit in USD, and credit of classes, instead of those of the
+    taxonomy.
     `any_workflow` : keep workflows that the taxonomy does not list, without a ceiling.
     `strict_cost` : refuse runs without a cost. `force` : include reference traces, with a mark.
     `stratify` : resample within workflows. `pooled` : weight the weeks of a rolling mean by runs.
@@ -422,6 +423,7 @@ class ReportOptions:
     columns: Mapping[str, str | None] = field(default_factory=dict)
     compare_to: str | None = PREVIOUS
     ceilings: Mapping[str, float] = field(default_factory=dict)
+    credit: Mapping[str, float] = field(default_factory=dict)
     any_workflow: bool = False
     strict_cost: bool = False
     stratify: bool = False

@@ -1,5 +1,6 @@
 """Agreement as a document: its trustworthiness, its slices, reviewers and items."""
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from calibration.agreement.annotators import MarginDifference
@@ -43,7 +44,8 @@ COEFFICIENTS = {
 }
 
 BY = ("class", "node", "reviewer", "week")
-SHOWN_ITEMS = 10
+PAIR = "pair"
+SHOWN_ITEMS = SHOWN_PAIRS = 10
 
 # Adjusted p-value below which a difference is reported.
 SIGNIFICANT = 0.05
@@ -185,6 +187,11 @@ def _coefficients(found: Study, unit: str) -> Table:
     remarks += [
         f"interval: {method}; to {unit}s like these, raters as they are" for method in methods
     ]
+    if found.fleiss_of_pairs is not None:
+        remarks.append(
+            f"Fleiss' kappa takes the class shares from {unit}s with one rating too; from the "
+            f"others alone it is {found.fleiss_of_pairs:.3f}"
+        )
     use = found.prevalence
     alpha = found.alpha
     if use.status not in ("ok", alpha.status) and use.gap.ok:
@@ -240,6 +247,8 @@ def _slices(
         yield _nodes(found)
     if "reviewer" in by:
         yield from _raters(found, classes, raters)
+    if "reviewer" in by or PAIR in by:
+        yield from pair_tables(found, classes, raters, most=None if PAIR in by else SHOWN_PAIRS)
     if "week" in by and found.groups:
         yield _weeks(found)
 
@@ -321,9 +330,23 @@ def _raters(found: Study, classes: Sequence[str], raters: Sequence[str]) -> Iter
         + (found.margins.test.status if p is None else f"p = {p:.2g} if all raters use them alike"),
         blocks=tuple(Words(text=Name(line)) for line in _uses(found, classes, raters)),
     )
-    for pair in found.pairs:
-        if not pair.n_shared:
-            continue
+
+
+def pair_tables(
+    found: Study, classes: Sequence[str], raters: Sequence[str], *, most: int | None
+) -> Iterator[Section]:
+    """Yield the two-way tables of raters; of more than `most` those with the lowest alpha."""
+    shared = [pair for pair in found.pairs if pair.n_shared]
+    shown = shared
+    if most is not None and len(shared) > most:
+        shown = sorted(
+            shared, key=lambda pair: math.inf if pair.alpha.value is None else pair.alpha.value
+        )[:most]
+        yield Section(
+            title=f"Pairs of raters: the {most} with the lowest alpha of {len(shared):,}",
+            blocks=(Words(text="All of them: --by pair, or --json."),),
+        )
+    for pair in shown:
         names = [*classes, "-"][: len(pair.table)]
         rows = zip(names, pair.table, strict=True)
         yield Section(

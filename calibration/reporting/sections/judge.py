@@ -558,10 +558,9 @@ def beside_humans(alpha: BesidePanel) -> str:
             "the judge agrees less with the reviewers than they do with each other: its alpha is "
             f"lower by {-limits[1]:.2f} to {-limits[0]:.2f}"
         )
-    return (
-        "the judge is not shown to be worse than one more reviewer; its alpha may still be "
-        f"lower by {max(0.0, -limits[0]):.2f}"
-    )
+    lower = max(0.0, -limits[0])
+    may = f"; its alpha may still be lower by {lower:.2f}" if lower >= 0.005 else ""
+    return f"the judge is not shown to be worse than one more reviewer{may}"
 
 
 def _crossed(result: JudgeCalibration) -> Section:
