@@ -63,7 +63,7 @@ FEWEST_DIGITS, MOST_DIGITS = 1, 3
 
 FLAGS = (
     "Flagged when a share moved by more than 2 pp and a test that keeps the runs of a task "
-    "together holds at .05 after Benjamini-Hochberg over the five classes."
+    "together holds at .05 after Benjamini-Hochberg over the classes."
 )
 
 SHOWN_WEEKS = 8
