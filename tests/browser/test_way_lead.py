@@ -57,7 +57,7 @@ def test_home_then_settle_then_report(demo: Server, page: Page) -> None:
     bench.wait_saved()
 
     go(page, "Home", "Do next")
-    expect(page.get_by_role("link", name="Label 4 more traces")).to_be_visible()
+    expect(page.get_by_role("link", name="Label 4 more traces")).to_be_visible(timeout=SLOW_MS)
     for done in ("disagreement", "Look at"):
         expect(page.get_by_role("link", name=done)).to_have_count(0)
 
