@@ -40,7 +40,7 @@ SAVE_AS, MESSAGE, MADE, SHOWN = "data_save_as", "data_message", "data_made", "da
 MOST_TERMS, MOST_OFFERED, MOST_OPEN = 50, 60, 14
 TASK = 60
 HIDDEN = "hidden"
-EXAMPLE = "Words, ids, or filters: workflow:support class:hallucinated tool:refund error:yes"
+EXAMPLE = "Words, ids, or filters: workflow:support class:{name} tool:refund error:yes"
 
 NAMES = {
     "workflow": "workflow", "task": "task", "class": "class", "verdict": "verdict",
@@ -85,9 +85,10 @@ def show(store: Store) -> None:
 def _tools(store: Store, facets: TraceFacets) -> list[str]:
     """Draw the search line with saved views and columns; return the columns chosen."""
     line, saved, columns = st.columns([10, 2, 1.4], vertical_alignment="bottom")
+    example = EXAMPLE.format(name=store.taxonomy().failed_check)
     line.multiselect(
         "Search", list(_offered(store, facets)), key=SEARCH, accept_new_options=True,
-        max_selections=MOST_TERMS, filter_mode="prefix", select_all=False, placeholder=EXAMPLE,
+        max_selections=MOST_TERMS, filter_mode="prefix", select_all=False, placeholder=example,
         label_visibility="collapsed", bind="query-params", on_change=_typed, args=(store,),
     )  # fmt: skip
     with saved.popover("Saved views", width="stretch"):
