@@ -141,7 +141,7 @@ def main(n_tasks: int, n_trials: int, repeats: int, seed: int) -> None:
     section = (
         run_head(("asr-calibration", "numpy", "scipy"), load=load, seed=seed)
         + f"### {n_tasks:,} tasks x {n_trials} trials, k = 1 to {n_trials}\n\n"
-        + "Both figures with their intervals at every k (1,000 resamples of tasks), from one row "
+        + "Both figures with their intervals at every k (1,000 draws of weights), from one row "
         f"per trial: **{whole:.2f} s**. The hierarchy of all tasks, one k: {hierarchy:.3f} s. "
         f"{peer}.\n\n"
         + table(["peer", "figure", "s", "ours, s", "peer / ours", "values differ by"], rows)

@@ -18,6 +18,7 @@ from calibration.statistics.estimate import (
     FloatArray,
     IntArray,
     check_confidence_level,
+    validated_weights,
 )
 from calibration.statistics.intervals import (
     CELLS,
@@ -40,6 +41,8 @@ FEW_TASKS = 10
 TOO_SHORT = f"provisional: with fewer than {FEW_TASKS} tasks the limits are too short; add tasks"
 
 SOME_UNDEFINED = "no interval: undefined in some resamples; add tasks"
+
+GAFFKE = "Gaffke's limits over tasks"
 
 Statistic = Callable[[FloatArray], FloatArray]
 
@@ -234,9 +237,7 @@ def bounded_mean(
     """Estimate a mean over tasks of values in [0, 1] most of which are alike, as of rare failures.
 
     Where few tasks differ from all others, resamples that miss them make the bootstrap too short.
-    Here the n tasks and one more have weights from Dirichlet(1, ..., 1), the additional one with
-    the value 0 for the lower limit and 1 for the upper. For values 0 and 1 these are the exact
-    limits of Clopper and Pearson; for others no distribution is known that they cover too rarely.
+    The limits are those of `gaffke_limits`.
 
     Parameters
     ----------
@@ -244,6 +245,66 @@ def bounded_mean(
         NaN where a task has none.
     nothing : str
         Why there is no value without tasks, and what would help.
+
+    Examples
+    --------
+    Nine of ten; the limits of Clopper and Pearson are .555 and .997:
+
+    >>> tasks = np.repeat([1.0, 0.0], [9, 1])
+    >>> print(bounded_mean(tasks, rng=np.random.default_rng(1), nothing="no tasks"))
+    0.900 [0.55, 1.00] (95% Gaffke's limits over tasks, n=10)
+    """
+    kept = values[np.isfinite(values)]
+    n = kept.size
+    interval = gaffke_limits(kept, rng=rng, n_draws=n_draws, confidence_level=confidence_level)
+    return TaskEstimate(
+        value=float(kept.mean()) if n else None,
+        interval=interval,
+        n=n,
+        method=GAFFKE,
+        confidence_level=confidence_level,
+        status=few_tasks(n) if n else f"not_estimable: {nothing}",
+    )
+
+
+def few_tasks(n: int) -> str:
+    """Return the status of a mean over so many tasks: whether there are enough for limits.
+
+    >>> few_tasks(4)
+    'not_estimable: no interval from 4 tasks, at least 5 are needed; add tasks'
+    """
+    if n >= MINIMUM_UNITS:
+        return OK
+    return (
+        f"not_estimable: no interval from {n} tasks, at least {MINIMUM_UNITS} are needed; add tasks"
+    )
+
+
+def gaffke_limits(
+    values: FloatArray,
+    *,
+    rng: np.random.Generator,
+    weights: FloatArray | None = None,
+    like: IntArray | None = None,
+    n_draws: int = 10_000,
+    confidence_level: float = 0.95,
+) -> tuple[float, float] | None:
+    """Return Gaffke's limits of the mean over tasks of values in [0, 1]; None below 5 tasks.
+
+    The n tasks and one more have weights from Dirichlet(1, ..., 1), the additional one with the
+    value 0 for the lower limit and 1 for the upper. For values 0 and 1 these are the exact limits
+    of Clopper and Pearson; for others no distribution is known that they cover too rarely. Tasks
+    are independent. With unequal weights they are approximate: the additional task has the weight
+    sum w^2 / sum w, one in the effective number of tasks.
+
+    Parameters
+    ----------
+    values : float array, shape (n_tasks,)
+        ValueError unless in [0, 1].
+    weights : float array, shape (n_tasks,), optional
+        Inverse inclusion probabilities; ValueError unless positive.
+    like : int array, shape (n_tasks,), optional
+        Number of identical tasks that a row represents; 1 when None.
 
     References
     ----------
@@ -254,39 +315,37 @@ def bounded_mean(
 
     Examples
     --------
-    Nine of ten; the limits of Clopper and Pearson are .555 and .997:
+    20 tasks alike: .025^(1/20) of their value, and as far from 1.
 
-    >>> tasks = np.repeat([1.0, 0.0], [9, 1])
-    >>> print(bounded_mean(tasks, rng=np.random.default_rng(1), nothing="no tasks"))
-    0.900 [0.55, 1.00] (95% Gaffke's limits over tasks, n=10)
+    >>> gaffke_limits(np.full(20, 0.5), rng=np.random.default_rng(1))
+    (0.41579, 0.58421)
     """
     check_confidence_level(confidence_level)
-    kept = values[np.isfinite(values)]
-    n = kept.size
-    if n and not (kept.min() >= 0 and kept.max() <= 1):
-        raise ValueError(f"values must be in [0, 1], got {kept.min()!r} to {kept.max()!r}")
-    value, interval, status = (float(kept.mean()) if n else None), None, OK
-    if not n:
-        status = f"not_estimable: {nothing}"
-    elif n < MINIMUM_UNITS:
-        few = f"no interval from {n} tasks, at least {MINIMUM_UNITS} are needed"
-        status = f"not_estimable: {few}"
-    else:
-        points, counts = np.unique(kept, return_counts=True)
-        weights = rng.standard_gamma(np.append(counts, 1.0), size=(n_draws, points.size + 1))
-        inside, whole = weights[:, :-1] @ points, weights.sum(axis=1)
-        tail = (1 - confidence_level) / 2
-        low = float(np.quantile(inside / whole, tail))
-        high = float(np.quantile((inside + weights[:, -1]) / whole, 1 - tail))
-        interval = (min(low, value or 0.0), max(high, value or 0.0))
-    return TaskEstimate(
-        value=value,
-        interval=interval,
-        n=n,
-        method="Gaffke's limits over tasks",
-        confidence_level=confidence_level,
-        status=status,
-    )
+    if values.size and not (values.min() >= 0 and values.max() <= 1):
+        raise ValueError(f"values must be in [0, 1], got {values.min()!r} to {values.max()!r}")
+    times = np.ones(values.size, dtype=np.int64) if like is None else like
+    weight = validated_weights(weights, values.size)
+    if times.sum() < MINIMUM_UNITS:
+        return None
+    rows, place = np.unique(np.column_stack([values, weight]), axis=0, return_inverse=True)
+    points, own = rows.T
+    counts = np.bincount(place.ravel(), weights=times)
+    whole = float(counts @ own)
+    mean, additional = float(counts @ (own * points)) / whole, float(counts @ own**2) / whole
+    if np.ptp(points) < NO_SPREAD:
+        return unanimous_interval(mean, whole / additional, confidence_level=confidence_level)
+    drawn = np.empty((n_draws, 2))
+    block = max(1, CELLS // points.size)
+    columns = np.column_stack([own * points, own])
+    for start in range(0, n_draws, block):
+        part = drawn[start : start + block]
+        part[:] = rng.standard_gamma(counts, size=(len(part), points.size)) @ columns
+    more = additional * rng.standard_exponential(n_draws)
+    inside, total = drawn[:, 0], drawn[:, 1] + more
+    tail = (1 - confidence_level) / 2
+    low = float(np.quantile(inside / total, tail))
+    high = float(np.quantile((inside + more) / total, 1 - tail))
+    return min(low, mean), min(1.0, max(high, mean))
 
 
 def ratio(above: FloatArray, below: FloatArray) -> FloatArray:

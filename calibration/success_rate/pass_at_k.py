@@ -1,4 +1,4 @@
-"""pass@k and pass^k of repeated trials: exact, bootstrapped, and Bayesian.
+"""pass@k and pass^k of repeated trials: exact, over tasks, and Bayesian.
 
 A task has `n` trials and `c` passes; `k`, at least 1, is the number of trials taken together. The
 estimators raise ValueError if `k` is below 1, a `c` is outside [0, n], or the confidence level is
@@ -14,15 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from calibration.statistics.estimate import (
-    OK,
     Estimate,
     FloatArray,
     IntArray,
     check_confidence_level,
     not_estimable,
+    validated_weights,
 )
-from calibration.statistics.intervals import MINIMUM_UNITS, NO_VARIATION
-from calibration.success_rate.resampling import ratio_estimates
+from calibration.statistics.resampling import GAFFKE, few_tasks, gaffke_limits
 
 SIZES = (0.2, 300.0)
 GRID_MEAN, GRID_SIZE = 128, 64
@@ -44,12 +43,8 @@ GOLDEN = (5**0.5 - 1) / 2
 
 SHRUNK = "shrunk towards the other tasks"
 
-# Below this many tasks the bootstrap sees too few kinds of task, unlike the hierarchical model.
+# Below this many tasks limits that assume nothing of them are wide; the hierarchy's are narrower.
 ADVISE_BAYESIAN = 30
-
-# Where fewer tasks differ from 0, or from 1, resamples of the tasks vary too little: with a limit
-# of 5, pass@3 of 30 tasks x 10 trials, p from Beta(4, 1), covers .76 where it is shown; 10: .86.
-FEW_DIFFER = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -520,12 +515,10 @@ def pass_over_tasks(
     """Estimate pass@k and pass^k of the population that the tasks were drawn from.
 
     Tasks are independent, and the trials of a task exchangeable. Every task has the same weight,
-    however many trials it has; tasks with fewer than k trials are left out and counted. Percentile
-    bootstrap over tasks from 20 tasks, t from 5 to 19; with fewer the value alone
-    (``not_estimable``). Where every task gave 0, or every task 1, the status is ``one-sided`` and
-    the interval ends in the exact bound. Where fewer than ten tasks, and less than half of them,
-    differ from 0 or from 1, it is ``provisional``: the interval is too short, and that of
-    `pass_of_tasks` is not. Below 30 tasks the advice is `pass_of_tasks`.
+    however many trials it has; tasks with fewer than k trials are left out and counted. Gaffke's
+    limits over tasks (`gaffke_limits`), which hold whatever the distribution of tasks, also where
+    nearly all are alike; with fewer than 5 tasks the value alone (``not_estimable``). Below 30
+    tasks the advice is `pass_of_tasks`.
 
     Parameters
     ----------
@@ -533,10 +526,6 @@ def pass_over_tasks(
         Inverse inclusion probabilities of the tasks; ValueError unless positive.
     like : int array, shape (n_tasks,), optional
         Number of identical tasks that a row represents; 1 when None.
-
-    References
-    ----------
-    Efron (1979), Ann. Statist. 7. https://doi.org/10.1214/aos/1176344552
 
     Examples
     --------
@@ -600,31 +589,29 @@ def over_tasks(
     >>> over_tasks(np.array([[0.0], [0.5], [1.0]]), rng=np.random.default_rng(1))[0].value
     0.5
     """
-    estimates = ratio_estimates(
-        of_task,
-        np.ones_like(of_task),
-        weights=weights,
-        like=like,
-        rng=rng,
-        n_resamples=n_resamples,
-        confidence_level=confidence_level,
-    )
     times = np.ones(len(of_task), dtype=np.int64) if like is None else like
+    whole = times * validated_weights(weights, len(of_task))
     n_tasks = int(times.sum())
+    # The same draws for all figures: pass@1 is pass^1.
+    seed = int(rng.integers(2**32))
     return tuple(
-        _of_tasks(estimate, n_tasks, _few_differ(figures, times))
-        for estimate, figures in zip(estimates, of_task.T, strict=True)
+        Estimate(
+            value=float(whole @ figure / whole.sum()),
+            interval=gaffke_limits(
+                figure,
+                rng=np.random.default_rng(seed),
+                weights=weights,
+                like=times,
+                n_draws=n_resamples,
+                confidence_level=confidence_level,
+            ),
+            n=n_tasks,
+            method=GAFFKE,
+            confidence_level=confidence_level,
+            status=few_tasks(n_tasks),
+        )
+        for figure in of_task.T
     )
-
-
-def _few_differ(figures: FloatArray, times: IntArray) -> str:
-    """Say which figure nearly all tasks have, 0 or 1; empty where no figure is so common."""
-    n_tasks = int(times.sum())
-    for end in (1, 0):
-        differ = int(times[figures != end].sum())
-        if 0 < differ < min(FEW_DIFFER, n_tasks / 2):
-            return f"{end} in all but {differ} of {n_tasks:,} tasks"
-    return ""
 
 
 def extrapolated(
@@ -692,22 +679,6 @@ def band(at: float, hat: float) -> Band:
     if at > 0.95 and hat < 0.50:
         return "inconsistent"
     return "needs improvement" if at < 0.70 else "mixed"
-
-
-def _of_tasks(estimate: Estimate, n_tasks: int, few_differ: str) -> Estimate:
-    """Return the estimate with tasks as its units, marked where its interval is not two-sided."""
-    status = estimate.status.replace(" runs", " tasks")
-    method = estimate.method.replace(" runs", " tasks").replace("resamples", "resamples of tasks")
-    if estimate.status == NO_VARIATION and estimate.value in (0.0, 1.0):
-        status = f"one-sided: all {n_tasks} tasks agree"
-    elif n_tasks < MINIMUM_UNITS:
-        status = f"{status}; add tasks"
-    elif few_differ and status == OK:
-        status = (
-            f"provisional: {few_differ}, so that the interval is usually too short; take the "
-            "Bayesian one of `asr trials`"
-        )
-    return replace(estimate, status=status, method=f"mean over tasks, {method}")
 
 
 def _as_if_independent(estimate: Estimate, k: int) -> Estimate:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,13 @@ from calibration.analyses.reliability.trial_plan import plan_trials
 from calibration.analyses.reliability.trials import TrialOptions, TrialsAnalysis, analyse_trials
 from calibration.analyses.success_rate.from_runs import passes as passes_of_files
 from calibration.analyses.success_rate.from_runs import read_production
-from calibration.analyses.success_rate.report import Passes, ReportOptions
+from calibration.analyses.success_rate.report import ReportOptions
 from calibration.cli import main
 from calibration.errors import CalibrationError, InputError
-from calibration.gates.evaluate import check
 from calibration.reporting import to_json
-from calibration.reporting.document import Table, brief_lines, markdown, text_lines
-from calibration.reporting.sections.success_rate import passes
+from calibration.reporting.document import brief_lines, markdown, text_lines
 from calibration.reporting.sections.trials import trials as document
-from calibration.success_rate.pass_at_k import count_trials, pass_of_tasks, pass_over_tasks
+from calibration.success_rate.pass_at_k import pass_of_tasks
 from calibration.taxonomy import default_taxonomy
 from tests.success_rate.test_golden_trials import AIRLINE
 from tests.success_rate.test_pass_at_k import trials
@@ -115,27 +112,6 @@ def test_failure_modes_are_the_tags_of_failed_trials(tmp_path: Path) -> None:
     read = analyse_trials(file, TrialOptions()).failure_modes
     assert read is not None
     assert (read.modes[0].n, read.n_untagged) == (12, 0)
-
-
-def test_an_interval_that_few_tasks_make_says_so_wherever_it_is_shown() -> None:
-    of = count_trials(np.repeat(np.arange(50), 3), np.tile([True] * 3, 50))
-    of = replace(of, c=np.where(np.arange(50) < 3, 0, of.c))
-    at = pass_over_tasks(of, 3, rng=np.random.default_rng(1)).pass_at_k
-    assert at.status.startswith("provisional: 1 in all but 3 of 50 tasks")
-    assert at.interval is not None
-    two, some = (replace(of, c=np.where(np.arange(50) < n, 0, 3)) for n in (0, 10))
-    assert pass_over_tasks(two, 3, rng=np.random.default_rng(1)).pass_at_k.status[:9] == "one-sided"
-    assert pass_over_tasks(some, 3, rng=np.random.default_rng(1)).pass_at_k.status == "ok"
-    # Gates: also where they pass.
-    status, why = check(at, 0.9, at_least=True, interval_aware=False)
-    assert status == "pass"
-    assert "1 in all but 3 of 50 tasks" in why
-    # Reports.
-    blocks = passes([Passes(agent="m", source="labels", n_tasks=50, most_trials=3, points=(
-        pass_over_tasks(of, 3, rng=np.random.default_rng(1)),
-    ))])  # fmt: skip
-    (table,) = (block for block in blocks if isinstance(block, Table))
-    assert "provisional: 1 in all but 3 of 50 tasks" in table.notes[0]
 
 
 def test_json_and_parquet_are_read_like_csv(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from calibration.statistics.resampling import (
     SOME_UNDEFINED,
     TaskEstimate,
     bounded_mean,
+    gaffke_limits,
     ratio,
     resample_tasks,
 )
@@ -79,6 +80,27 @@ def test_limits_of_a_share_are_exact(good: int, n: int) -> None:
     found = bounded_mean(values.astype(float), rng=rng(), nothing="", n_draws=100_000)
     exact = stats.binomtest(good, n).proportion_ci(method="exact")
     assert found.interval == pytest.approx((exact.low, exact.high), abs=0.003)
+
+
+def test_weights_of_tasks_that_are_equal_change_nothing() -> None:
+    values = np.array([0.2, 0.9, 1.0, 1.0, 0.5, 0.0])
+    plain, scaled = (
+        gaffke_limits(values, rng=rng(), weights=weights) for weights in (None, np.full(6, 7.0))
+    )
+    assert scaled == pytest.approx(plain)
+    with pytest.raises(ValueError, match="positive"):
+        gaffke_limits(values, rng=rng(), weights=np.zeros(6))
+
+
+def test_unequal_weights_have_the_limits_of_the_effective_number_of_tasks() -> None:
+    """30 tasks of weight 1 and 10 of 4: 70^2 / 190 = 25.8 tasks."""
+    weights = np.repeat([1.0, 4.0], [30, 10])
+    alike = gaffke_limits(np.ones(40), rng=rng(), weights=weights)
+    assert alike == pytest.approx((0.025 ** (190 / 70**2), 1.0))
+    # Nearly alike is nearly that.
+    nearly = np.where(np.arange(40) == 0, 0.999, 1.0)
+    found = gaffke_limits(nearly, rng=rng(), weights=weights, n_draws=100_000)
+    assert found == pytest.approx(alike, abs=0.01)
 
 
 def test_limits_of_a_bounded_mean_need_values_in_its_range() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from calibration.success_rate.pass_at_k import (
     Trials,
@@ -94,27 +95,47 @@ def test_tasks_weigh_alike_however_many_trials_they_have_unless_weighted() -> No
     assert found.pass_hat_k.value == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize(
-    ("n_tasks", "method", "has_interval"),
-    [(4, "t", False), (5, "t", True), (19, "t", True), (20, "bootstrap", True)],
-)
-def test_the_interval_follows_the_number_of_tasks(
-    n_tasks: int, method: str, has_interval: bool
-) -> None:
+@pytest.mark.parametrize(("n_tasks", "has_interval"), [(4, False), (5, True), (20, True)])
+def test_the_interval_needs_five_tasks(n_tasks: int, has_interval: bool) -> None:
     c = [2 + k % 2 for k in range(n_tasks)]
     found = pass_over_tasks(trials([3] * n_tasks, c), 2, rng=rng()).pass_hat_k
     assert (found.interval is not None) == has_interval == found.status.startswith("ok")
-    assert method in found.method
+    assert found.method == "Gaffke's limits over tasks"
     assert found.n == n_tasks
+
+
+@pytest.mark.parametrize("n_tasks", [6, 50])
+def test_limits_of_one_trial_a_task_are_those_of_clopper_and_pearson(n_tasks: int) -> None:
+    passed = n_tasks - 1
+    c = [1] * passed + [0]
+    found = pass_over_tasks(trials([1] * n_tasks, c), 1, rng=rng(), n_resamples=100_000)
+    exact = stats.binomtest(passed, n_tasks).proportion_ci(method="exact")
+    assert found.pass_at_k.interval == pytest.approx((exact.low, exact.high), abs=0.003)
+
+
+def test_one_task_that_differs_leaves_no_interval_without_length() -> None:
+    """49 tasks pass ten of ten, one two of ten: pass@3 is 1 but for that task's 1 - 56/120."""
+    found = pass_over_tasks(trials([10] * 50, [10] * 49 + [2]), 3, rng=rng()).pass_at_k
+    assert found.value == pytest.approx((49 + 1 - 56 / 120) / 50)
+    assert found.interval is not None
+    # All 50 alike would have .929; a task that fails in all trials .894 (Clopper and Pearson).
+    assert 0.894 < found.interval[0] < 0.929
+    assert found.interval[1] > 0.998
+    assert found.status == "ok"
 
 
 def test_tasks_that_all_agree_have_an_exact_bound() -> None:
     all_pass = pass_over_tasks(trials([4] * 30, [4] * 30), 3, rng=rng())
     assert (all_pass.pass_hat_k.value, all_pass.band) == (1, "reliable (k = 3)")
     assert all_pass.pass_hat_k.interval == pytest.approx((0.025 ** (1 / 30), 1.0))
-    assert all_pass.pass_hat_k.status == "one-sided: all 30 tasks agree"
+    assert all_pass.pass_hat_k.status == "ok"
     none = pass_over_tasks(trials([4] * 30, [0] * 30), 3, rng=rng())
     assert none.pass_at_k.interval == pytest.approx((0.0, 1 - 0.025 ** (1 / 30)))
+
+
+def test_figures_that_are_the_same_have_the_same_limits() -> None:
+    found = pass_over_tasks(trials([3] * 9, [0, 1, 2, 3, 3, 3, 2, 1, 0]), 1, rng=rng())
+    assert found.pass_at_k == found.pass_hat_k
 
 
 def test_bands_leave_no_gap() -> None:

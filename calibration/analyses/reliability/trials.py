@@ -612,7 +612,6 @@ def _as_tries(share: PassFigure, retries: int) -> PassFigure:
         found,
         value=1 + retries * found.value,
         interval=None if limits is None else (1 + retries * limits[0], 1 + retries * limits[1]),
-        se=None if found.se is None else retries * found.se,
     )
     return replace(share, estimate=tries)
 

@@ -43,7 +43,7 @@ from calibration.reporting.document import (
 )
 from calibration.statistics.estimate import OK, Estimate
 from calibration.success_rate.comparison import ClassChange, Comparison, Difference
-from calibration.success_rate.pass_at_k import ADVISE_BAYESIAN, PassAtK
+from calibration.success_rate.pass_at_k import PassAtK
 from calibration.success_rate.rate import ALL_OUTPUT
 from calibration.success_rate.trend import (
     CUSUM_LIMIT,
@@ -759,12 +759,6 @@ def passes(found: Sequence[Passes]) -> Iterator[Block]:
     if len(points) > MOST_POINTS:
         more = len(points) - MOST_POINTS
         yield small(f"{more} more rows are in the JSON report.")
-    few = [point for _, point in points if point.advice and point.pass_at_k.ok]
-    if few:
-        yield small(
-            f"Fewer than {ADVISE_BAYESIAN} tasks are "
-            "too few kinds of task: these intervals are usually too short."
-        )
 
 
 def _telling(points: Sequence[PassAtK]) -> Sequence[PassAtK]:

@@ -46,6 +46,7 @@ from calibration.reporting.sections.success_rate import (
     share,
     small,
 )
+from calibration.statistics.resampling import GAFFKE
 from calibration.text import counted
 from calibration.text import points as half_points
 
@@ -341,7 +342,10 @@ def _made(found: TrialsAnalysis) -> Facts:
                 ("read", Name(f"{file.name}, SHA-256 {(file.sha256 or '-')[:16]}"))
                 for file in found.sources
             ),
-            ("intervals", f"{level}, {found.n_resamples:,} resamples, seed {found.seed}"),
+            (
+                "intervals",
+                f"{level}, {GAFFKE}, {found.n_resamples:,} draws, seed {found.seed}",
+            ),
             ("software", f"asr-calibration {found.version}"),
             ("fingerprint", found.fingerprint),
         )
