@@ -32,6 +32,13 @@ HERE = Path(__file__).parents[1]
 SEED = json.loads((HERE / "golden" / "seed_golden.json").read_text("utf-8"))
 ANCHOR = json.loads((HERE / "golden" / "anchor_golden.json").read_text("utf-8"))
 AIRLINE = pd.read_csv(HERE / "fixtures" / "reliability" / "tau_bench_airline.csv")
+# Tool calls of the successful runs of each airline task with two or more, one letter a tool.
+AIRLINE_CALLS = (
+    "ed,edk,ed dmggh,dmggmhmmk edm,edddm edk,edk,dk,k dgm,dgmemmk,dgmk,dgmemk ,edk,edk "
+    "edgjgjb,dggk,dggjbb,dggjb ddjcdmem,ddjcdggbmem ddjcdg,ddjcdg edddddddcc,edddddddcc "
+    "eddddddc,edddddc ddjeddddjmcc,ddedmcdddbc,ddjmcced d,d,d,k d,d,d,ed k,edddk,k dk,dk,k,dk "
+    "edddddk,edddddj,edddddk djk,djk dk,dk,dk,dk de,de edji,edi eddi,edi dk,dk,dk,dk d,dk,dedk,dk"
+)
 ACTIONS = st.lists(st.sampled_from("abcd"), max_size=8)
 SCORED = st.lists(
     st.tuples(st.integers(0, 20).map(lambda k: k / 20), st.booleans()), min_size=1, max_size=30
@@ -167,6 +174,36 @@ def test_outcomes_of_a_published_benchmark() -> None:
     counts = AIRLINE["successes"].value_counts().sort_index()
     assert {str(c): n for c, n in counts.items()} == anchor("c histogram")
     assert int((AIRLINE["successes"] >= 2).sum()) == 24  # the tasks whose actions are compared
+
+
+def test_actions_of_a_published_benchmark() -> None:
+    of_tasks = [calls.split(",") for calls in AIRLINE_CALLS.split()]
+    lists, _ = action_lists([list(run) for runs in of_tasks for run in runs])
+    task = np.repeat(np.arange(len(of_tasks)), [len(runs) for runs in of_tasks])
+
+    def found(*, divergence: bool) -> Any:
+        return task_consistency(
+            task, np.ones(task.size, dtype=np.bool_), n_tasks=len(of_tasks), actions=lists,
+            confidence=np.full(task.size, np.nan), resources={}, divergence=divergence,
+            rng=np.random.default_rng(1),
+        )  # fmt: skip
+
+    text, code = found(divergence=False), found(divergence=True)
+    assert len(of_tasks) == 24
+    assert text.trajectory_distribution.mean() == pytest.approx(anchor("C_traj_d seed text"))
+    assert code.trajectory_distribution.mean() == pytest.approx(anchor("C_traj_d hal main"))
+    assert text.trajectory_sequence.mean() == pytest.approx(anchor("C_traj_s"))
+
+
+def test_every_figure_of_the_airline_runs_has_a_test_or_a_reason() -> None:
+    about = {e["item"] for e in ANCHOR if "gpt-4o-airline" in e["source"]}
+    tested = (
+        "C_out (2p-1)^2", "C_out literal", "pairwise outcome", "c histogram", "C_traj_d",
+        "C_traj_s", "pass^k", "pass@k",
+    )  # fmt: skip
+    rest = {item for item in about if not item.startswith(tested)}
+    # Costs of the simulated user, counted in a file that is not kept here.
+    assert rest == {"tool calls and user_cost"}
 
 
 def of_one_task(success: list[bool], **more: Any) -> Any:
