@@ -14,6 +14,7 @@ from calibration.analyses.evidence.data import package_version, settings_digest
 from calibration.analyses.success_rate.report import LeftOutRows
 from calibration.errors import CalibrationError, InputError
 from calibration.records import SOURCE_JUDGE
+from calibration.runs.engines import feedback_worths
 from calibration.runs.results import FAILED, TIMED_OUT
 from calibration.statistics.estimate import Estimate
 from calibration.statistics.means import clustered_share
@@ -28,17 +29,6 @@ NOT_LABELLED = "not labelled"
 MOST_LAYERS, MOST_TYPES, MOST_NAME, MOST_FAILURES = 10, 200, 100, 1_000_000
 EXAMPLES = 5
 
-# Words of user feedback below 0, as files of runs have them.
-NEGATIVE = (
-    "down",
-    "false",
-    "thumbs_down",
-    "thumbs-down",
-    "thumbsdown",
-    "negative",
-    "dislike",
-    "👎",
-)
 TRUTHS = (*YES, "t", "y")
 
 NOT_HERE = (
@@ -286,7 +276,7 @@ def layers_of_store(store: Store, *, confidence_level: float = 0.95) -> LayersAn
     other = {
         GATE: set(grades.loc[below, "trace_id"]),
         SIGNAL: _signalled(traces, operation),
-        USER: set(operation.loc[operation["feedback"].map(_negative), "trace_id"]),
+        USER: set(operation.loc[_negative(operation["feedback"]), "trace_id"]),
     }
     recorded = {
         GATE: len(grades) > 0,
@@ -386,9 +376,10 @@ def _happened(value: Any) -> bool:
     return word in TRUTHS or _amount(word) > 0
 
 
-def _negative(value: Any) -> bool:
-    word = cell_text(value).casefold()
-    return word in NEGATIVE or -1 <= _amount(word) < 0
+def _negative(feedback: pd.Series) -> pd.Series:
+    words = feedback.map(cell_text)
+    worths = feedback_worths(words.tolist())
+    return words.map(lambda word: -1 <= worths.get(word, _amount(word)) < 0).astype(bool)
 
 
 def _amount(word: str) -> float:

@@ -185,6 +185,22 @@ def macros(*names: str) -> str:
     return "\n".join("\n".join(_statement(name)) for name in names)
 
 
+def feedback_worths(words: Sequence[str]) -> dict[str, float]:
+    """Return the worth of each word that is one of feedback, 1, 0 or -1, as files are read.
+
+    Examples
+    --------
+    >>> feedback_worths(["Thumbs_Down", "like", "a word"])
+    {'Thumbs_Down': -1.0, 'like': 1.0}
+    """
+    distinct = pa.table({"word": pa.array(sorted(set(words)), pa.string())})
+    with duckdb.connect() as connection:
+        connection.execute(macros("functions", "functions_duckdb"))
+        connection.register("words", distinct)
+        rows = connection.sql('SELECT "word", worth_of_word("word") FROM "words"').fetchall()
+    return {word: worth for word, worth in rows if worth is not None}
+
+
 @lru_cache(1_000)
 def translated(text: str, dialect: str) -> str:
     """Return a statement in another dialect, with our functions inlined."""
