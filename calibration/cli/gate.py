@@ -1,6 +1,7 @@
 """The command that passes or fails a run in CI; it imports the engine on use, a second to load."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from calibration.cli.production_options import (
     keep_inputs,
     one_place,
     options_from,
+    refuse_given,
     taxonomy_from,
     with_places,
     with_reading,
@@ -24,6 +26,7 @@ from calibration.cli.terminal import (
     print_result,
     with_batch,
     with_full,
+    with_given,
     with_json,
     with_judge,
     with_store,
@@ -39,12 +42,15 @@ if TYPE_CHECKING:
     from calibration.runs.sources import Place
 
 
-OF_FILES = (
-    "since", "until", "columns", "ceiling", "ceilings", "credit", "any_workflow", "strict_cost",
-    "stratify", "force",
+# Options for tables, and those for outcomes that are taken as given, also in a store.
+OF_FILES = ("columns", "any_workflow")
+OF_GIVEN = (
+    "since", "until", "ceiling", "ceilings", "credit", "strict_cost", "stratify", "force",
 )  # fmt: skip
+ALSO_OF_GIVEN = ("baseline", "labels", "model", "write_baseline")
+FILES = "files; name one"
 
-OF_STORE = ("batch_id", "judge_id")
+OF_STORE = ("batch_id", "judge_id", "as_given")
 
 
 @click.command()
@@ -87,6 +93,7 @@ OF_STORE = ("batch_id", "judge_id")
 @with_store
 @with_batch
 @with_judge
+@with_given
 @click.pass_context
 def gate(
     ctx: click.Context,
@@ -111,7 +118,8 @@ def gate(
     report` reads them, and no store is needed.
 
     Without any it gates the store: the rate corrected with its labels and verdicts, the human
-    labels, and the steps of its traces.
+    labels, and the steps of its traces. Before anybody has labelled, --judge source:NAME, or
+    outcomes = "source:NAME" in the gate file, gates the outcomes that came with the runs.
 
     \b
     asr gate runs.csv --gates gates.toml
@@ -119,6 +127,7 @@ def gate(
     asr gate runs.jsonl --gates gates.toml --write-baseline main.json
     asr gate --postgres service=traces --table runs --gates gates.toml
     asr gate --store asr.duckdb --gates gates.toml
+    asr gate --store asr.duckdb --gates gates.toml --judge source:tau2
     asr gate runs.csv --gates gates.toml --accept judge --by Mara --why Due --until 2026-12-31
     """
     others["accepted"] = accepted_from(
@@ -151,12 +160,9 @@ def gate(
 def _of_runs(
     place: "Place", gates: Path, asked: dict[str, Any], others: dict[str, Any]
 ) -> GateAnalysis:
-    from calibration.analyses.gates.baseline import PART, baseline_data
     from calibration.analyses.gates.run import gate_files
 
-    for name in OF_STORE:
-        if others[name] is not None:
-            raise InputError(f"--{name.removesuffix('_id')} is for the store; name no runs")
+    refuse_given({name: others[name] for name in OF_STORE}, "the store; name no runs")
     design: Design = others["design"]
     result = gate_files(
         place,
@@ -169,7 +175,13 @@ def _of_runs(
         model=others["model"],
         accepted=others["accepted"],
     )
-    target: Path | None = others["write_baseline"]
+    return _with_baseline(result, others["write_baseline"])
+
+
+def _with_baseline(result: GateAnalysis, target: Path | None) -> GateAnalysis:
+    """Write what later runs are compared with, if a file is named for it."""
+    from calibration.analyses.gates.baseline import PART, baseline_data
+
     if target is not None and result.comparable is not None:
         saved = to_json.data(result) | {PART: baseline_data(result.comparable)}
         _write(target, to_json.as_text(saved))
@@ -179,19 +191,28 @@ def _of_runs(
 def _of_store(
     path: Path, gates: Path, asked: dict[str, Any], others: dict[str, Any]
 ) -> GateAnalysis:
-    from calibration.analyses.gates.run import gate_store
+    from calibration.analyses.gates.run import gate_given, gate_store, gated_runs
 
-    given = [name for name in OF_FILES if asked[name]]
-    given += [
-        name
-        for name in ("baseline", "labels", "fork", "model", "write_baseline")
-        if others[name] is not None
-    ]
-    for name in given:
-        option = "taxonomy" if name == "fork" else name.replace("_", "-")
-        option = {"since": "from", "until": "to", "columns": "column"}.get(option, option)
-        raise InputError(f"--{option} is for files; name one")
+    refuse_given({**{n: asked[n] for n in OF_FILES}, "fork": others["fork"]}, FILES)
+    options = replace(
+        options_from(asked, compare_to=None),
+        **{name: others[name] for name in ("batch_id", "judge_id", "as_given", "design")},
+    )
     with open_to_read(path) as store:
+        given = gated_runs(store, gates, options)
+        if given is not None:
+            result = gate_given(
+                store,
+                given,
+                gates,
+                baseline=others["baseline"],
+                labels=others["labels"],
+                model=others["model"],
+                accepted=others["accepted"],
+            )
+            return _with_baseline(result, others["write_baseline"])
+        of_given = {n: asked[n] for n in OF_GIVEN} | {n: others[n] for n in ALSO_OF_GIVEN}
+        refuse_given(of_given, FILES)
         return gate_store(
             store,
             gates,

@@ -4,7 +4,7 @@ import functools
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 FILE = click.Path(path_type=Path)
 NONE = "none"
+
+# Options by another name than that of their parameter.
+OPTIONS = {
+    "since": "from", "until": "to", "columns": "column", "fork": "taxonomy", "batch_id": "batch",
+    "judge_id": "judge",
+}  # fmt: skip
 
 # The minimum for DuckDB to start.
 LEAST_MB = 64
@@ -238,6 +244,14 @@ def options_from(
         n_resamples=asked["resamples"],
         interval=asked["interval"],
     )
+
+
+def refuse_given(given: Mapping[str, Any], whose: str) -> None:
+    """Refuse options that are `given` although they are for something else, in words."""
+    for name, value in given.items():
+        if value:
+            option = OPTIONS.get(name, name.replace("_", "-"))
+            raise InputError(f"--{option} is for {whose}")
 
 
 def keep_inputs(read: Sequence[str | Path | None], written: Sequence[Path | None]) -> None:

@@ -15,6 +15,7 @@ from calibration.cli.production_options import (
     one_place,
     options_from,
     places_from,
+    refuse_given,
     taxonomy_from,
     with_memory,
     with_places,
@@ -31,6 +32,7 @@ from calibration.cli.terminal import (
     with_batch,
     with_confidence,
     with_estimand,
+    with_given,
     with_json,
     with_judge,
     with_output,
@@ -47,7 +49,10 @@ if TYPE_CHECKING:
 
 
 MARGIN = 5.0
-OF_FILES = ("columns", "ceiling", "ceilings", "credit", "any_workflow", "stratify", "force")
+TABLES = "files and tables; name one"
+# Options for tables, and those for outcomes that are taken as given, also in a store.
+OF_FILES = ("columns", "any_workflow")
+OF_GIVEN = ("ceiling", "ceilings", "credit", "stratify", "force")
 
 
 @click.command()
@@ -91,6 +96,7 @@ OF_FILES = ("columns", "ceiling", "ceilings", "credit", "any_workflow", "stratif
 @with_store
 @with_batch
 @with_judge
+@with_given
 def report(
     files: tuple[str, ...],
     output: Output,
@@ -109,6 +115,7 @@ def report(
     batch_id: str | None,
     judge_id: str | None,
     design: "Design",
+    as_given: bool,
 ) -> None:
     """Report the Agent Success Rate of production traces, or of the store.
 
@@ -121,7 +128,9 @@ def report(
     verdict.
 
     Without a FILE it reports on the labels and verdicts of the store: uncorrected,
-    human-only and corrected rate, for all traces, a window or a workflow.
+    human-only and corrected rate, for all traces, a window or a workflow. Before anybody has
+    labelled, --judge source:NAME takes the outcomes that came with the runs as given, such as the
+    rewards of a benchmark; the report says that no reviewer has checked them.
 
     \b
     asr report traces.csv
@@ -129,13 +138,14 @@ def report(
     asr report traces.jsonl --column cost_usd=price --ceiling research=1.50 --json > report.json
     asr report --postgres postgresql://asr@db.example/traces --table public.runs
     asr report --spark 's3a://traces/2026-11/*.parquet' --html report.html
-    asr report --judge source: --json
+    asr report --judge source:tau2 --json
     asr report --from 2026-W40 --to 2026-W43 --workflow research --work todo
     """
     options = replace(
         options_from(asked, compare_to=compare_to, pooled=pooled, targets=targets),
         batch_id=batch_id,
         judge_id=judge_id,
+        as_given=as_given,
         design=design,
         estimand=estimand,
         workflow=workflow,
@@ -147,6 +157,8 @@ def report(
 
         if workflow is not None:
             raise InputError("--workflow is for the store; give runs of one workflow")
+        if as_given:
+            raise InputError("--as-given is for the store: outcomes of a file always are")
         if options.estimand == "these_runs":
             raise InputError(
                 "--estimand these-runs is for the store: the outcome of every run in a file is "
@@ -158,18 +170,31 @@ def report(
         if folder is not None:
             _wrote(write_work_lists(place, folder, options=options, taxonomy=taxonomy_from(fork)))
     else:
-        for name, given in (*((n, asked[n]) for n in OF_FILES), ("taxonomy", fork)):
-            if given:
-                raise InputError(f"--{name.replace('_', '-')} is for files and tables; name one")
+        refuse_given({**{name: asked[name] for name in OF_FILES}, "taxonomy": fork}, TABLES)
         from calibration.analyses.success_rate.assembly import write_work
-        from calibration.analyses.success_rate.from_store import labelled_csv, report_with_work
+        from calibration.analyses.success_rate.from_runs import write_work_lists
+        from calibration.analyses.success_rate.from_store import (
+            given_runs,
+            labelled_csv,
+            report_with_work,
+        )
         from calibration.cli.terminal import open_to_read
 
         with open_to_read(path) as store:
-            found = report_with_work(store, options)
-        result = found.report
-        if folder is not None:
-            _wrote(write_work(folder, found.loaded.taxonomy, partial(labelled_csv, found.loaded)))
+            given = given_runs(store, options)
+            if given is None:
+                refuse_given({name: asked[name] for name in OF_GIVEN}, TABLES)
+                found = report_with_work(store, options)
+        if given is None:
+            result, written = found.report, partial(labelled_csv, found.loaded)
+            if folder is not None:
+                _wrote(write_work(folder, found.loaded.taxonomy, written))
+        else:
+            result = given.report()
+            if folder is not None:
+                taxonomy = given.place.taxonomy
+                options = given.options
+                _wrote(write_work_lists(given.place, folder, options=options, taxonomy=taxonomy))
     print_result(result, success_rate.document, output)
     if not result.asr.ok:
         raise CalibrationError("no rate can be given; the status says what would help")

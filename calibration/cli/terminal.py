@@ -217,6 +217,15 @@ def with_judge(command: Command) -> Command:
     return wrapped
 
 
+def with_given(command: Command) -> Command:
+    """Add --as-given."""
+    return click.option(
+        "--as-given",
+        is_flag=True,
+        help="Take the outcomes of the judge source:... as given, though there are labels.",
+    )(command)
+
+
 def whole_numbers(option: str, given: str) -> tuple[int, ...]:
     """Return the whole numbers of an option, sorted and once each."""
     try:

@@ -9,13 +9,14 @@ from typing import Any, Literal
 
 from calibration.errors import InputError
 from calibration.files import MOST_TOML_BYTES, parse_toml, read_text
+from calibration.records import SOURCE_JUDGE
 
 MAX_TIER = 60
 MAX_SET_ASIDE = 0.05
 
 TOP = (
     "defaults", "interval_aware", "allow_skipped", "confidence_level", "partial_plus_passes",
-    "max_set_aside", "before", "ceilings", "accepted", "gates",
+    "max_set_aside", "outcomes", "before", "ceilings", "accepted", "gates",
 )  # fmt: skip
 
 OF_EVERY_GATE = ("level", "allow_skipped", "interval_aware")
@@ -75,8 +76,9 @@ class GateFile:
 
     `gates` are in the order they are shown; `ceilings` (USD per unit, by workflow) go before those
     of the taxonomy; a file with more than `max_set_aside` (share of its rows) set aside is refused.
-    `before` are pairs of tools, of which the first must be called before the second; `accepted` has
-    at most one decision a gate.
+    `outcomes` is the judge ``source:...`` of a store whose outcomes are taken as given, empty for
+    none. `before` are pairs of tools, of which the first must be called before the second;
+    `accepted` has at most one decision a gate.
     """
 
     gates: tuple[Setting, ...]
@@ -84,6 +86,7 @@ class GateFile:
     partial_plus_passes: bool = False
     ceilings: Mapping[str, float] = field(default_factory=dict)
     max_set_aside: float = MAX_SET_ASIDE
+    outcomes: str = ""
     before: tuple[tuple[str, str], ...] = ()
     accepted: tuple[Acceptance, ...] = ()
 
@@ -241,9 +244,20 @@ def parse_gates(text: str) -> GateFile:
         partial_plus_passes=_flag(data, "partial_plus_passes", default=False),
         ceilings=_ceilings(_table(data, "ceilings")),
         max_set_aside=most,
+        outcomes=_outcomes(data.get("outcomes", "")),
         before=before,
     )
     return with_accepted(whole, _accepted(data.get("accepted", [])))
+
+
+def _outcomes(given: object) -> str:
+    """Return the judge whose outcomes are taken as given; it came with the runs."""
+    if given != "" and not (isinstance(given, str) and given.startswith(SOURCE_JUDGE)):
+        raise InputError(
+            f"'outcomes' must be a judge that came with the runs, such as \"{SOURCE_JUDGE}tau2\", "
+            f"got {given!r:.80}"
+        )
+    return str(given)
 
 
 def acceptance(gate: str, by: str, why: str, until: str | date) -> Acceptance:

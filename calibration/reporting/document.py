@@ -197,8 +197,10 @@ def number(result: Estimate, digits: int = 3) -> str:
     return text if result.status == OK else f"{text}  ({result.status})"
 
 
-def rate_sentence(result: Estimate, runs: str, *, reviewers: bool) -> str:
+def rate_sentence(result: Estimate, runs: str, *, reviewers: bool, given_by: str = "") -> str:
     """Return a rate of runs in one sentence, and whether its limits carry the error of reviewers.
+
+    `given_by` names whose outcomes are taken as given, where no reviewer is behind the rate.
 
     Examples
     --------
@@ -213,6 +215,10 @@ def rate_sentence(result: Estimate, runs: str, *, reviewers: bool) -> str:
         digits += 1
     value, *limits = (f"{100 * x:.{digits}f}" for x in (result.value, *(result.interval or ())))
     between = f" [{', '.join(limits)}]" if limits else ""
+    if given_by:
+        return (
+            f"Of {runs}, {value} % succeed{between} by the outcomes of {given_by}, taken as given."
+        )
     return (
         f"Of {runs}, {value} % succeed{between}, reviewer error {'' if reviewers else 'not '}"
         "included."

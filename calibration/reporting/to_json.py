@@ -641,8 +641,8 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
     # Success rates
     SuccessRateReport: (
         ("format", lambda of: "asr-report/1", Literal["asr-report/1"]),
-        "calibrated kind target n n_tasks window.first=first window.last=last asr asr_gross "
-        "asr_literal asr_without_abandoned pass_rate mean_effective_penalty identity "
+        "outcomes given_by calibrated kind target n n_tasks window.first=first window.last=last "
+        "asr asr_gross asr_literal asr_without_abandoned pass_rate mean_effective_penalty identity "
         "asr_range_missing_cost=asr_range rounding class_shares=classes[outcome].share change cost",
         ("weekly", lambda of: () if of.weekly is None else of.weekly.weeks, tuple[Week, ...]),
         "weekly_rule=weekly by_workflow=by_workflow[name] by_model=by_model[name] "
@@ -861,9 +861,10 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
     # Gates
     GateAnalysis: (
         ("passed", lambda of: not of.report.blocking, bool),
-        "exit_code=report.exit_code marks gates=report.gates asr calibrated kind rates n_runs "
-        "n_tasks baseline notes set_aside settings taxonomy.version=taxonomy_version "
-        "taxonomy.fingerprint=taxonomy_fingerprint seed fingerprint",
+        "exit_code=report.exit_code marks gates=report.gates asr calibrated kind "
+        "outcomes given_by rates n_runs n_tasks baseline notes set_aside settings "
+        "taxonomy.version=taxonomy_version taxonomy.fingerprint=taxonomy_fingerprint seed "
+        "fingerprint",
     ),
     GateResult: (
         "name level status blocks value interval threshold rule n method why parts accepted",

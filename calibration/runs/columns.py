@@ -6,7 +6,16 @@ from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from calibration.errors import InputError
-from calibration.records import AT, HARNESS, LOOP, NOT_PERTURBED, PERTURBATIONS, VERSION, YEARS
+from calibration.records import (
+    AT,
+    HARNESS,
+    LOOP,
+    NO_VERDICT,
+    NOT_PERTURBED,
+    PERTURBATIONS,
+    VERSION,
+    YEARS,
+)
 from calibration.runs.benchmark_results import ERROR, NOT_PASSED, PASSED
 from calibration.runs.cells import LENGTHS
 from calibration.runs.engines import Engine, Kind, Query, Relation, kind_of, query, quoted
@@ -250,6 +259,7 @@ WHY: dict[str, str] = {
     "missing_workflow": "workflow is missing",
     "unknown_workflow": "the workflow is not in the taxonomy",
     "missing_outcome": "outcome is missing",
+    "no_verdict": "the outcome is no_verdict: no class follows from what was given",
     "unknown_class": "outcome is not one of {classes}",
     "unreadable_cost": "cost_usd is not a number",
     "not_finite_cost": "cost_usd is not finite",
@@ -310,6 +320,7 @@ def check(
         failed_class=words[NOT_PASSED],
         ended_class=words[ERROR],
         error_word=ERROR,
+        not_told=NO_VERDICT,
         verdicts=[{"verdict": name} for name in verdict_names(taxonomy)],
         arms=[{"arm": name} for name in PERTURBATIONS],
         not_perturbed=NOT_PERTURBED,

@@ -66,6 +66,9 @@ READ = (
     "escalated", "feedback",
 )  # fmt: skip
 
+# Read beside them where the outcomes are given.
+OF_GIVEN = ("perturbation", "n_steps", "total_tokens", "context_tokens")
+
 TRACES = StoredTable('"traces"')
 
 
@@ -76,7 +79,7 @@ class Source:
     `texts` are values read once and kept; `file` and `row` name the columns with the place of a
     row, `first_row` its first number; `rejects` is true if the reader keeps unparsable lines, and
     `null_is_unreadable` if it returns an empty row for them. The workflows of `results` of
-    benchmarks are benchmarks, of which a taxonomy need not know.
+    benchmarks, and of a store, are those that occur: a taxonomy need not know of them.
     """
 
     engine: Engine
@@ -533,6 +536,16 @@ class Place(Protocol):
     def settings(self) -> dict[str, Any]:
         """Return plain data that `place_of_settings` reads back."""
 
+    @property
+    def given_by(self) -> str:
+        """Who gave the outcomes; empty for a table, which does not say."""
+        return ""
+
+    @property
+    def checked(self) -> str:
+        """Whether reviewers have checked the outcomes, where it is known who gave them."""
+        return ""
+
 
 @dataclass(frozen=True, slots=True)
 class Files(Place):
@@ -623,6 +636,38 @@ class Frame(Place):
         return {"frame": self.name}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunsOfStore(Place):
+    """Runs of a store with the outcomes that `given_by` gave them, as `from_store` takes them.
+
+    `outcomes` has trace_id and outcome, a class or ``no_verdict``; `checked` says in words whether
+    reviewers have checked them; `told` are the settings of a report.
+    """
+
+    traces: pd.DataFrame
+    operation: pd.DataFrame
+    outcomes: pd.DataFrame
+    taxonomy: Taxonomy
+    given_by: str
+    checked: str
+    told: Mapping[str, Any]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The store, and not its path: a copy gives the same report."""
+        return ("the store",)
+
+    def open(self) -> AbstractContextManager[Source]:
+        """Open the frames."""
+        return from_store(
+            self.traces, self.operation, taxonomy=self.taxonomy, outcomes=self.outcomes
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings, by which a report on a store is made again."""
+        return dict(self.told)
+
+
 @dataclass(frozen=True, slots=True)
 class _Opened(Place):
     """A place that is already open."""
@@ -637,6 +682,14 @@ class _Opened(Place):
     @property
     def files(self) -> tuple[str, ...]:
         return self.place.files
+
+    @property
+    def given_by(self) -> str:
+        return self.place.given_by
+
+    @property
+    def checked(self) -> str:
+        return self.place.checked
 
     @contextmanager
     def open(self) -> Iterator[Source]:
@@ -679,18 +732,26 @@ def from_store(
     verdicts: pd.DataFrame | None = None,
     *,
     taxonomy: Taxonomy,
+    outcomes: pd.DataFrame | None = None,
 ) -> Iterator[Source]:
     """Open traces of a store as `production_counts` reads them.
 
     Parameters are `Store.trace_frame`, `Store.operation_frame` and a judge's `Store.verdict_frame`.
-    The outcomes of this source are the first class throughout and must not be used: the rate of a
-    store comes from its labels, which may be shares of several classes.
+    Without `outcomes` those of this source are the first class throughout and must not be used: the
+    rate of a store comes from its labels, which may be shares of several classes. `outcomes`, of
+    the columns trace_id and outcome, are taken as given; perturbed arms and lengths are then read
+    from the traces too.
 
     A column without values is left out, as is the task where each trace has its own: results then
     name it as not recorded and count runs.
     """
     frame = traces.merge(operation, on="trace_id", how="left")
     found = frame[list(READ)].assign(outcome=taxonomy.names[0])
+    if outcomes is not None:
+        of_trace = outcomes.set_index("trace_id")["outcome"]
+        found["outcome"] = found["trace_id"].map(of_trace).astype("string")
+        found[list(OF_GIVEN)] = frame[list(OF_GIVEN)]
+        found["n_steps"] = frame["n_steps"].where(frame["n_steps"] > 0)
     found["started_at"] = pd.to_datetime(frame["started_at"], utc=True)
     for name in ("escalated", "feedback"):
         found[name] = frame[name].where(frame[name].isna(), frame[name].astype("str"))
@@ -699,9 +760,10 @@ def from_store(
     if verdicts is not None:
         known = verdicts[verdicts["outcome"].isin(verdict_names(taxonomy))]
         found["verdict"] = found["trace_id"].map(known.set_index("trace_id")["outcome"])
-    columns = [str(name) for name in found if name != "cost_usd"]
+    columns = [str(name) for name in found if name not in ("cost_usd", "outcome")]
     silent = [name for name in columns if found[name].isna().all()]
     if not (frame["tool_calls"] > 0).any():
         silent += ["tool_calls", "tool_errors"]
     with open_frame(found.drop(columns=sorted(set(silent))), name="the store") as source:
-        yield source
+        # Its workflows are those of its traces; one without a ceiling has none.
+        yield replace(source, results=outcomes is not None)

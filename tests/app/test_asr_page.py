@@ -14,8 +14,9 @@ from app.session import open_store
 from app.views.success_rate import data, work
 from app.views.success_rate.data import Asked, Found
 from calibration.cli import main
+from calibration.records import Verdict
 from calibration.store import Store
-from tests.analyses.worlds import ids, make_world
+from tests.analyses.worlds import ids, make_trace, make_world
 from tests.app.conftest import OpenApp, choose, figures, opened, press, shown, texts
 
 N = 60
@@ -222,3 +223,27 @@ def test_an_address_names_window_and_judge(demo_store: Path, open_app: OpenApp) 
     assert app.segmented_control(key="asr_window").value == "Last week"
     app = open_app("asr", asr_window="Next year")
     assert app.segmented_control(key="asr_window").value == "All"
+
+
+def test_without_labels_the_outcomes_that_came_with_the_runs_are_shown_as_such(
+    store_file: Path, open_app: OpenApp
+) -> None:
+    with Store.open(store_file, create=True) as store:
+        store.ingest([make_trace(name, source="bench", cost_usd=0.2) for name in ids(10)])
+        store.add_reviewer("Lea", role="lead")
+        store.add_verdicts([
+            Verdict(judge_id="source:bench", trace_id=name, outcome=MIX[k % 2 and 3])
+            for k, name in enumerate(ids(10))
+        ])  # fmt: skip
+    app = open_app("asr", reviewer="lea")
+    said = texts(app)
+    assert "Of runs like these, 50.0 % succeed" in said
+    assert "Outcomes of source:bench, taken as given: no reviewer has checked them." in said
+    assert app.metric[0].label == "Agent success rate, as given"
+    assert "Label a random sample of the runs" in said
+    assert "report --judge source:bench" in texts(opened(app, "asr_command"))
+    app = press(app, "asr_open")
+    assert listed(app) == [name for k, name in enumerate(ids(10)) if k % 2]
+    with Store.open(store_file) as store:
+        frame = store.exposure_frame()
+    assert set(frame["what"]) == {"verdicts"}

@@ -23,6 +23,7 @@ BAD: dict[str, tuple[str, list[str | None], list[str | None]]] = {
     "missing_workflow": ("workflow", ["", None], ["research"]),
     "unknown_workflow": ("workflow", ["Research", " research", "@SUM(A1)"], ["code_review"]),
     "missing_outcome": ("outcome", ["", None], ["complete"]),
+    "no_verdict": ("outcome", ["no_verdict"], ["complete"]),
     "unknown_class": ("outcome", ["Complete", "0", "complete "], ["abandoned"]),
     "unreadable_cost": (
         "cost_usd", ["=1+1", "1,5", "0x1", "1_000", "$1", "--1"],

@@ -10,10 +10,11 @@ from calibration.analyses.success_rate.from_store import (
     ReportChoices,
     StoreReport,
     report_choices,
+    report_on_store,
     report_with_work,
     without_models,
 )
-from calibration.analyses.success_rate.report import ReportOptions
+from calibration.analyses.success_rate.report import ReportOptions, SuccessRateReport
 from calibration.reporting import to_json
 from calibration.reporting.document import Document, markdown
 from calibration.reporting.render_html import html
@@ -27,6 +28,8 @@ class Asked:
 
     Parameters
     ----------
+    batch_id : str
+        Empty where the outcomes that came with the runs are taken as given.
     models : bool
         Whether models may be named: reviewers who label must not know them.
     """
@@ -52,11 +55,15 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Found:
-    """The report and what it says, as the command line prints it."""
+    """The report and what it says, as the command line prints it.
+
+    `made` has the labelled runs behind it; None where outcomes are taken as given.
+    """
 
     asked: Asked
-    made: StoreReport
+    report: SuccessRateReport
     document: Document
+    made: StoreReport | None = None
 
     def file(self, kind: str) -> str:
         """Return the report as ``html``, ``md`` or ``json``, as the command line writes it."""
@@ -64,7 +71,7 @@ class Found:
             return html(self.document)
         if kind == "md":
             return markdown(self.document)
-        data = to_json.data(self.made.report)
+        data = to_json.data(self.report)
         return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -77,19 +84,21 @@ def reported(asked: Asked, _store: Store) -> Found:
     CalibrationError
         As `report_with_work`.
     """
-    made = report_with_work(
-        _store,
-        ReportOptions(
-            batch_id=asked.batch_id,
-            judge_id=asked.judge_id,
-            workflow=asked.workflow,
-            since=asked.since,
-            until=asked.until,
-        ),
+    options = ReportOptions(
+        batch_id=asked.batch_id or None,
+        judge_id=asked.judge_id,
+        as_given=not asked.batch_id,
+        workflow=asked.workflow,
+        since=asked.since,
+        until=asked.until,
     )
+    if not asked.batch_id:
+        report = report_on_store(_store, options)
+        return Found(asked=asked, report=report, document=document(report))
+    made = report_with_work(_store, options)
     if not asked.models:
         made = without_models(made)
-    return Found(asked=asked, made=made, document=document(made.report))
+    return Found(asked=asked, report=made.report, document=document(made.report), made=made)
 
 
 @st.cache_resource(show_spinner=False, max_entries=8)

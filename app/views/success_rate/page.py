@@ -1,6 +1,6 @@
 """Agent success rate: the number, what to do with it, the weeks, and how it was made."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
@@ -15,9 +15,10 @@ from app.components.sections import folded, verdict
 from app.components.tables import ASR
 from app.views.success_rate import data, work
 from app.views.success_rate.data import Asked, Found
-from calibration.analyses.evidence.from_store import TOGETHER
+from calibration.analyses.evidence.from_store import TOGETHER, labelled_traces, source_judges
 from calibration.analyses.success_rate.from_store import ReportChoices
 from calibration.errors import CalibrationError
+from calibration.records import SOURCE_JUDGE
 from calibration.reporting.document import Block, Section, Trend, percent
 from calibration.reporting.sections.success_rate import QUEUE, WEEKS, money
 from calibration.store import Store
@@ -26,6 +27,7 @@ from calibration.text import sentence
 TITLE = "Agent success rate"
 WEEK, MONTH, ALL, DAYS = "Last week", "Last 4 weeks", "All", "From - to"
 EVERY = "All workflows"
+STEPS = {"batch": "Draw a batch", "label": "Start labelling"}
 
 FILES = (("HTML", "html", "text/html"), ("Markdown", "md", "text/markdown"),
          ("JSON", "json", "application/json"))  # fmt: skip
@@ -54,10 +56,11 @@ def _days(first: date, last: date) -> tuple[str | None, str | None]:
     return since.isoformat(), until.isoformat()
 
 
-def _choose(store: Store, batch_id: str) -> Asked:
+def _choose(store: Store, batch_id: str, judges: Sequence[str] = ()) -> Asked:
+    """Let the report be narrowed; `judges` are those whose outcomes are taken as given."""
     state = (*store.result_state(), store.taxonomy().fingerprint)
     choices = data.choices((str(store.path), batch_id, *state), batch_id, store)
-    judge_id = frame.choose_judge(store)
+    judge_id = _source(judges) if judges else frame.choose_judge(store)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     with left:
         since, until = _window(choices)
@@ -81,6 +84,17 @@ def _choose(store: Store, batch_id: str) -> Asked:
     )
 
 
+def _source(judges: Sequence[str]) -> str:
+    """Let the source of the outcomes be chosen where runs came from several."""
+    if len(judges) == 1:
+        return judges[0]
+    chosen: str = st.selectbox(
+        "Outcomes", [SOURCE_JUDGE, *judges], key=ASR.key("source"), format_func=frame.judge_name,
+        bind="query-params",
+    )  # fmt: skip
+    return chosen
+
+
 def _no_labels(store: Store, batch_id: str) -> None:
     _nothing(f"batch {batch_id!r} has no labels yet")
     if session.is_admin(store):
@@ -89,15 +103,15 @@ def _no_labels(store: Store, batch_id: str) -> None:
         st.text("Labels that were made elsewhere can be imported here by an admin.")
 
 
-def _nothing(reason: str) -> None:
+def _nothing(reason: str, step: str = "label") -> None:
     """Say why there is no rate, and where the next step is taken."""
     st.subheader("No rate yet", anchor=False)
     st.text(sentence(reason))
-    st.page_link("views/start.py", label="Start labelling", query_params={"step": "label"})
+    st.page_link("views/start.py", label=STEPS[step], query_params={"step": step})
 
 
 def _headline(found: Found) -> None:
-    report, head = found.made.report, found.document.headline
+    report, head = found.report, found.document.headline
     if head is None:
         return
     kind = sentence(report.kind)
@@ -105,7 +119,7 @@ def _headline(found: Found) -> None:
     number, *others = st.columns(4)
     half = report.asr.half_width
     number.metric(
-        TITLE, percent(report.asr.value),
+        f"{TITLE}, as given" if report.given_by else TITLE, percent(report.asr.value),
         f"n = {report.asr.n:,}" if half is None
         else f"\u00b1 {100 * half:.1f} points, n = {report.asr.n:,}",
         delta_color="off", delta_arrow="off", border=True, height="stretch",
@@ -118,7 +132,7 @@ def _headline(found: Found) -> None:
 
 def _beside(found: Found) -> Iterator[tuple[str, str, str]]:
     """Yield at most three further figures; a change that may be none is not a number."""
-    report = found.made.report
+    report = found.report
     if report.change is not None:
         moved = report.change.asr.estimate
         clear = moved.interval is not None and not moved.interval[0] <= 0 <= moved.interval[1]
@@ -133,9 +147,7 @@ def _beside(found: Found) -> Iterator[tuple[str, str, str]]:
         yield "Cost of a completed run", main, f"95 %: {limits}" if limits else "no interval"
 
 
-def _next(store: Store, found: Found) -> None:
-    """Draw what to do with the number."""
-    st.subheader("Do next", anchor="steps")
+def _save(store: Store, found: Found) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.text("Save this report:")
         for name, kind, mime in FILES:
@@ -143,6 +155,28 @@ def _next(store: Store, found: Found) -> None:
                 name, data=partial(_written, store, found, session.reviewer_id(store), kind),
                 file_name=f"asr-report.{kind}", mime=mime, on_click="ignore", key=ASR.key(kind),
             )  # fmt: skip
+
+
+def _next_given(store: Store, found: Found, batch_id: str | None) -> None:
+    """Draw what makes outcomes that are taken as given a number that can be defended."""
+    st.subheader("Do next", anchor="steps")
+    step = "batch" if batch_id is None else "label"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.text(
+            "No reviewer has checked these outcomes. Label a random sample of the runs, and the "
+            "rate is corrected for their errors:"
+        )
+        st.page_link("views/start.py", label=STEPS[step], query_params={"step": step})
+    _save(store, found)
+    _review(found)
+    if batch_id is not None and session.is_admin(store):
+        label_file(store, batch_id)
+
+
+def _next(store: Store, found: Found) -> None:
+    """Draw what to do with the number."""
+    st.subheader("Do next", anchor="steps")
+    _save(store, found)
     judge_id = found.asked.judge_id
     if judge_id is None:
         st.text(
@@ -154,10 +188,16 @@ def _next(store: Store, found: Found) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.text(f"See how far {frame.judge_name(judge_id)} is off, and how to improve it:")
             st.page_link("views/judge/page.py", label="Judge")
-    waiting = sum(item.n for item in found.made.report.work_lists)
+    _review(found)
+
+
+def _review(found: Found) -> None:
+    """Offer the runs that somebody has to look at."""
+    waiting = sum(item.n for item in found.report.work_lists)
+    runs = "labelled runs" if found.made is not None else "runs"
     if waiting:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.text(f"Review the {waiting:,} labelled runs that somebody has to look at:")
+            st.text(f"Review the {waiting:,} {runs} that somebody has to look at:")
             st.button("Open the review queue", key=ASR.key("open"), on_click=_open_queue)
 
 
@@ -173,15 +213,15 @@ def _picture(found: Found) -> None:
                 document.trend(block, ASR.key("weeks_table"))
                 return
     st.caption("Share of the runs by outcome")
-    outcomes = [(c.title, c.share) for c in found.made.report.classes]
+    outcomes = [(c.title, c.share) for c in found.report.classes]
     interval_chart(outcomes, title="share of the runs", figures=True, percents=True)
 
 
 def _written(store: Store, found: Found, who: str | None, kind: str) -> str:
     """Return the report as a file, after recording the labels that it shows."""
     if who is not None:
-        listed = [item.trace_id for of in found.made.report.work_lists for item in of.first]
-        store.record_exposure(who, listed, "labels")
+        listed = [item.trace_id for of in found.report.work_lists for item in of.first]
+        store.record_exposure(who, listed, "verdicts" if found.made is None else "labels")
     return found.file(kind)
 
 
@@ -207,7 +247,10 @@ def _without_trend(blocks: Sequence[Block]) -> tuple[Block, ...]:
 
 def _work(store: Store, found: Found, section: Section) -> None:
     document.blocks(section.blocks[:1], key="work")
-    work.show(store, found, session.reviewer_names(store))
+    if found.made is None:
+        work.given(store, found)
+    else:
+        work.show(store, found, found.made, session.reviewer_names(store))
 
 
 def _command(found: Found) -> None:
@@ -215,9 +258,36 @@ def _command(found: Found) -> None:
     st.code(session.command(found.asked.words), language=None, wrap_lines=True)
 
 
+def _draw(store: Store, found: Found, next_steps: Callable[[Store, Found], None]) -> None:
+    _headline(found)
+    for warning in found.report.warnings:
+        with st.container(key=f"report_warning_{abs(hash(warning))}"):
+            st.text(warning)
+    next_steps(store, found)
+    _picture(found)
+    _sections(store, found)
+
+
+def _given(store: Store, judges: Sequence[str]) -> None:
+    """Draw the rate by the outcomes that came with the runs: nobody has labelled one yet."""
+    st.header(TITLE, anchor=False)
+    batches = [b.batch_id for b in store.batches() if b.purpose == "production" and not b.is_audit]
+    batch_id = batches[0] if batches else None
+    try:
+        found = data.reported(_choose(store, "", judges), store)
+    except CalibrationError as error:
+        _nothing(str(error), "batch" if batch_id is None else "label")
+        return
+    _draw(store, found, partial(_next_given, batch_id=batch_id))
+
+
 def _page() -> None:
     store = session.require_store()
     told()
+    judges = source_judges(store)
+    if judges and not labelled_traces(store):
+        _given(store, judges)
+        return
     batch_id = frame.results_batch(store, TITLE, together=True, samples=True)
     if batch_id is None:
         return
@@ -229,13 +299,7 @@ def _page() -> None:
     except CalibrationError as error:
         _nothing(str(error))
         return
-    _headline(found)
-    for warning in found.made.report.warnings:
-        with st.container(key=f"report_warning_{abs(hash(warning))}"):
-            st.text(warning)
-    _next(store, found)
-    _picture(found)
-    _sections(store, found)
+    _draw(store, found, _next)
 
 
 with st.container(key="page"):

@@ -247,10 +247,10 @@ def load_batch(
     else:
         own = store.batch_items(batch.batch_id)["trace_id"]
         whole = every[every["trace_id"].isin(own)]
-    of_arms = perturbed(_kept(whole, part))
+    of_arms = perturbed(kept_traces(whole, part))
     if not arms:
         every, whole = (frame[~perturbed(frame)] for frame in (every, whole))
-    traces = _kept(whole, part)
+    traces = kept_traces(whole, part)
     items, events, pooled = drawn_by(store, batches, traces)
     labels = events[events["kind"] == "label"]
     exposed = int(labels["exposed"].sum())
@@ -275,7 +275,7 @@ def load_batch(
         strata = None
     return CalibrationData(
         provenance=Provenance(
-            source="store", batch_id=joined, simulated=_simulated(whole, labels, consensus)
+            source="store", batch_id=joined, simulated=all_simulated(whole, labels, consensus)
         ),
         taxonomy=taxonomy,
         classes=taxonomy.names,
@@ -485,7 +485,8 @@ def load_judged(
     return data
 
 
-def _kept(traces: pd.DataFrame, part: Part) -> pd.DataFrame:
+def kept_traces(traces: pd.DataFrame, part: Part) -> pd.DataFrame:
+    """Return the traces of a part; InputError, with those there are, without its workflow."""
     if part.workflow is not None and not part.of_workflow(traces).any():
         known = sorted(traces["workflow"].unique())
         raise InputError(f"no trace has the workflow {part.workflow!r:.80}; there are {known}")
@@ -556,7 +557,8 @@ def _later_traces(batch: Batch, every: pd.DataFrame, part: Part) -> int:
     return len(later) if workflow is None else int((later["workflow"] == workflow).sum())
 
 
-def _simulated(*frames: pd.DataFrame) -> bool:
+def all_simulated(*frames: pd.DataFrame) -> bool:
+    """Return whether all rows are simulated; MixedDataError if only some are."""
     found = {bool(value) for frame in frames for value in frame["simulated"]}
     if len(found) > 1:
         raise MixedDataError(
@@ -626,15 +628,68 @@ def _is_source(judge_id: str) -> bool:
     return judge_id.startswith(SOURCE_JUDGE)
 
 
-def refuse_mixture(store: Store, judge_id: str, loaded: CalibrationData) -> None:
-    """Raise MixedDataError if only one of judge and labels is simulated."""
+def source_judges(store: Store) -> list[str]:
+    """Return the judges whose verdicts came with the traces, those on most traces first."""
     judges = store.judge_frame()
-    used = judges[
-        judges["judge_id"].map(_is_source)
+    found = judges[judges["judge_id"].map(_is_source).astype(bool) & (judges["n"] > 0)]
+    found = found.sort_values(["n", "judge_id"], ascending=[False, True])
+    return [str(name) for name in found["judge_id"]]
+
+
+def source_judge(store: Store, judge_id: str | None) -> str:
+    """Return the judge whose outcomes are taken as given: the named one, else the only source.
+
+    InputError, which lists the judges there are, if it gave no verdict, or is no source: the rate
+    by a judge alone is a diagnostic.
+    """
+    sources, judges = source_judges(store), store.judge_frame()
+    known = ", ".join(judges.loc[judges["n"] > 0, "judge_id"]) or "none"
+    if judge_id is None and len(sources) == 1:
+        return sources[0]
+    if judge_id is None:
+        raise InputError(
+            "outcomes are taken as given from a judge source:...; name one with --judge; the "
+            f"judges with verdicts are: {known:.300}"
+        )
+    if not _is_source(judge_id):
+        raise InputError(
+            f"judge {judge_id!r:.80} is not a source of the runs (source:...): what it says is not "
+            "taken as given; label a random sample, and the rate is corrected for its errors; the "
+            f"judges with verdicts are: {known:.300}"
+        )
+    if judge_id in sources or (judge_id == SOURCE_JUDGE and sources):
+        return judge_id
+    raise InputError(
+        f"judge {judge_id!r:.80} gave no verdicts; the judges with verdicts are: {known:.300}"
+    )
+
+
+def words_of_judge(store: Store, judge_id: str) -> str:
+    """Return the name of a judge, or the names of all sources where they are taken together."""
+    return " and ".join(source_judges(store)) if judge_id == SOURCE_JUDGE else judge_id
+
+
+def labelled_traces(store: Store) -> int:
+    """Return how many traces of production somebody has labelled."""
+    batches = [b.batch_id for b in store.batches() if b.purpose == "production"]
+    labels = [store.label_frame(name) for name in batches]
+    ids = [of.loc[of["kind"] == "label", "trace_id"] for of in labels if len(of)]
+    return int(pd.concat(ids).nunique()) if ids else 0
+
+
+def judges_behind(store: Store, judge_id: str) -> pd.DataFrame:
+    """Return the rows of `Store.judge_frame` of a judge, or of all sources together."""
+    judges = store.judge_frame()
+    return judges[
+        judges["judge_id"].map(_is_source).astype(bool)
         if judge_id == SOURCE_JUDGE
         else judges["judge_id"] == judge_id
     ]
-    if (used["simulated"] != loaded.simulated).any():
+
+
+def refuse_mixture(store: Store, judge_id: str, loaded: CalibrationData) -> None:
+    """Raise MixedDataError if only one of judge and labels is simulated."""
+    if (judges_behind(store, judge_id)["simulated"] != loaded.simulated).any():
         raise MixedDataError(
             f"judge {judge_id!r} and the labels must be both simulated or both real"
         )

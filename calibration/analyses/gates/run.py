@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from calibration.analyses.evidence.data import (
     package_version,
     settings_digest,
 )
-from calibration.analyses.evidence.from_store import named_batches
+from calibration.analyses.evidence.from_store import Part, named_batches
 from calibration.analyses.gates.baseline import (
     MOST_CATEGORIES,
     Against,
@@ -42,19 +43,23 @@ from calibration.analyses.success_rate.from_runs import (
     reading_notes,
     runs_of,
 )
+from calibration.analyses.success_rate.from_runs import kind_of as kind_of_place
 from calibration.analyses.success_rate.from_store import (
     SIMULATED,
+    GivenRuns,
     StoreRates,
+    given_runs,
     kind_of,
     loaded_runs,
     notes,
     origin,
+    outcomes_of,
     rates_of_store,
     two_source,
     warnings,
 )
 from calibration.analyses.success_rate.from_store import left_out as left_out_of_store
-from calibration.analyses.success_rate.report import LeftOutRows, ReportOptions
+from calibration.analyses.success_rate.report import LeftOutRows, Outcomes, ReportOptions
 from calibration.errors import CalibrationError, InputError
 from calibration.gates.evaluate import (
     CostMeasured,
@@ -74,6 +79,7 @@ from calibration.gates.gate_file import (
     with_accepted,
 )
 from calibration.judge_calibration.samples import Design, JudgeQuality, confusion, judge_quality
+from calibration.records import NO_VERDICT
 from calibration.reliability.tools import OrderRule
 from calibration.runs.results import CORE, P95, PERTURBED, GateQuery, GateTables, Latencies
 from calibration.runs.sources import Place, place_of
@@ -81,6 +87,7 @@ from calibration.statistics.estimate import Estimate, FloatArray, not_estimable
 from calibration.statistics.intervals import Events, wilson_share
 from calibration.statistics.means import quantile_estimate, ratio_of_totals
 from calibration.store import Store
+from calibration.store.traces import perturbed
 from calibration.success_rate.pass_at_k import Trials, advice, pass_over_tasks
 from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts
 from calibration.success_rate.resampling import ratio_estimates
@@ -127,6 +134,7 @@ class GateAnalysis:
 
     `asr`, `rates` : the gated rate; the rates it splits into (on a store, of the labelled sample)
     `calibrated` : whether `asr` is corrected for the errors of a judge; `kind` names it in words
+    `outcomes`, `given_by` : as in `SuccessRateReport`
     `marks` : notes that come before everything else
     `set_aside` : rows that do not count, by reason
     `baseline`, `comparable` : the run compared with; this run for later comparisons, None on a
@@ -144,12 +152,14 @@ class GateAnalysis:
     notes: tuple[str, ...]
     marks: tuple[str, ...]
     set_aside: tuple[LeftOutRows, ...]
+    outcomes: Outcomes
     baseline: Comparable | None
     comparable: Comparable | None
     taxonomy_version: str
     taxonomy_fingerprint: str
     seed: int
     fingerprint: str
+    given_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -446,6 +456,7 @@ def gate_files(
     taxonomy: Taxonomy | None = None,
     model: str | None = None,
     accepted: Sequence[Acceptance] = (),
+    orders: tuple[OrderMeasured, ...] = (),
 ) -> GateAnalysis:
     """Read production files as `asr report` does, and decide the gates of a file.
 
@@ -467,6 +478,8 @@ def gate_files(
         Gate the runs of this model only.
     accepted : sequence of Acceptance, optional
         Decisions on should gates that may fail, over those of the gate file.
+    orders : tuple of OrderMeasured, optional
+        Rules of order in the steps of the runs, which a table does not have.
 
     Raises
     ------
@@ -474,6 +487,10 @@ def gate_files(
         If a file or option is invalid, too many rows are set aside, or no run is left.
     """
     settings = with_accepted(read_gate_file(gates), accepted)
+    if settings.outcomes and not place_of(paths).given_by:
+        raise InputError(
+            f"{gates}: 'outcomes' is for a store; the outcomes of a table are those of its column"
+        )
     options = options or ReportOptions()
     options = replace(
         options,
@@ -490,7 +507,8 @@ def gate_files(
         GateQuery(model=model, trace_ids=() if labelled is None else tuple(labelled.rows)),
     )
     _refuse_set_aside(read, settings)
-    return _Gating(read, settings, options).analysis(before, labelled, design)
+    place = place_of(paths)
+    return _Gating(read, settings, options, place, orders).analysis(before, labelled, design)
 
 
 def _read(
@@ -533,12 +551,20 @@ def _refuse_set_aside(read: ProductionRead, settings: GateFile) -> None:
 class _Gating:
     """The parts of the analysis, each from the counts of the engine."""
 
-    def __init__(self, read: ProductionRead, settings: GateFile, options: ReportOptions) -> None:
+    def __init__(
+        self,
+        read: ProductionRead,
+        settings: GateFile,
+        options: ReportOptions,
+        place: Place,
+        orders: tuple[OrderMeasured, ...],
+    ) -> None:
         tables = read.counts.for_gates
         if tables is None:
             raise TypeError("the files must be read with what gates need")
         self.read, self.settings, self.options = read, settings, options
         self.tables: GateTables = tables
+        self.place, self.orders = place, orders
         self.comparable = comparable_of(
             read,
             tables,
@@ -568,7 +594,9 @@ class _Gating:
             asr=self.rate.asr,
             rates=self.rate,
             calibrated=False,
-            kind=GIVEN,
+            kind=kind_of_place(self.place) if self.place.given_by else GIVEN,
+            outcomes="taken as given",
+            given_by=self.place.given_by,
             n_runs=read.counts.n_kept,
             n_tasks=self.tables.n_tasks,
             notes=tuple(self._notes(before)),
@@ -598,7 +626,7 @@ class _Gating:
         if not share_over.ok:
             why = "no run has both a cost and a ceiling: set ceilings under [ceilings]"
             share_over = not_estimable(why, method="share", confidence_level=level)
-        return measurements(
+        measured = measurements(
             self.tables,
             self.read.taxonomy,
             rates=rates | {"asr": self.rate.asr},
@@ -610,6 +638,7 @@ class _Gating:
             versus=versus,
             confidence_level=level,
         )
+        return replace(measured, orders=self.orders)
 
     def _trend(self) -> TrendMeasured | None:
         if "trend" not in {gate.metric for gate in self.settings.gates}:
@@ -687,7 +716,10 @@ class _Gating:
                 "taxonomy": self.read.taxonomy.fingerprint,
                 "gates": [asdict(gate) for gate in self.settings.gates],
                 "partial_plus_passes": self.settings.partial_plus_passes,
-                "settings": self.options.settings({}, None),
+                "settings": self.options.settings(
+                    self.place.settings() if self.place.given_by else {}, None
+                ),
+                **({"orders": [asdict(of) for of in self.orders]} if self.orders else {}),
                 "baseline": None if before is None else settings_digest(baseline_data(before)),
                 "labels": frames_digest({"labels": pd.DataFrame(rows).astype(str)}),
                 "design": design,
@@ -697,12 +729,51 @@ class _Gating:
         )
 
 
+def gated_runs(store: Store, gates: Path, options: ReportOptions) -> GivenRuns | None:
+    """Return the runs of a store whose outcomes the options or the gate file take as given."""
+    outcomes = read_gate_file(gates).outcomes
+    if not outcomes:
+        return given_runs(store, options)
+    if options.judge_id not in (None, outcomes):
+        raise InputError(
+            f"{gates}: 'outcomes' is {outcomes!r:.80} and --judge {options.judge_id!r:.80}; leave "
+            "one out"
+        )
+    return given_runs(store, replace(options, judge_id=outcomes, as_given=True))
+
+
+def gate_given(store: Store, given: GivenRuns, gates: Path, **asked: Any) -> GateAnalysis:
+    """Gate runs of a store whose outcomes are taken as given, as `gate_files` gates a table.
+
+    `asked` are the further arguments of `gate_files`. Rules of order are looked for in the steps.
+    """
+    place, (since, until) = given.place, given.options.window
+    inside = Part(since=since, until=until).of(place.traces)
+    inside &= ~perturbed(place.traces).to_numpy(dtype=bool)
+    if asked.get("model") is not None:
+        inside &= (place.traces["model"] == asked["model"]).to_numpy(dtype=bool)
+    told = place.outcomes.loc[place.outcomes["outcome"] != NO_VERDICT, "trace_id"]
+    ids = place.traces.loc[inside & place.traces["trace_id"].isin(told), "trace_id"]
+    made = gate_files(
+        place,
+        gates,
+        options=given.options,
+        taxonomy=place.taxonomy,
+        orders=_orders(store, ids, _rules(gates, read_gate_file(gates))),
+        **asked,
+    )
+    return replace(
+        made, marks=(*given.marks, *made.marks), set_aside=given.left_out(made.set_aside)
+    )
+
+
 def gate_store(
     store: Store,
     gates: Path,
     batch_id: str | None = None,
     *,
     judge_id: str | None = None,
+    as_given: bool = False,
     design: Design = "production",
     seed: int = 0,
     n_resamples: int = 1000,
@@ -710,26 +781,31 @@ def gate_store(
 ) -> GateAnalysis:
     """Gate the traces that a batch was drawn from, with the rate of the batch's report.
 
-    Measurements that were not recorded are skipped with the reason. Reference traces are excluded.
-    Raises InputError if the gate file is invalid, or has ceilings, which a store has itself;
-    CalibrationError if the batch cannot be reported on.
+    Outcomes that came with the runs are gated as `gate_given` where `given_runs` takes them, or
+    where the gate file names them. Measurements that were not recorded are skipped with the reason.
+    Reference traces are excluded. Raises InputError if the gate file is invalid, or has ceilings,
+    which a store has itself; CalibrationError if the batch cannot be reported on.
     """
     settings = with_accepted(read_gate_file(gates), accepted)
-    if settings.ceilings:
-        raise InputError(
-            f"{gates}: [ceilings] are for files; the store has those of its workflows "
-            "(asr report names them)"
-        )
-    rules = _rules(gates, settings)
     options = ReportOptions(
         batch_id=batch_id,
         judge_id=judge_id,
+        as_given=as_given,
         design=design,
         compare_to=None,
         seed=seed,
         n_resamples=n_resamples,
         confidence_level=settings.confidence_level,
     )
+    given = gated_runs(store, gates, options)
+    if given is not None:
+        return gate_given(store, given, gates, accepted=accepted)
+    if settings.ceilings:
+        raise InputError(
+            f"{gates}: [ceilings] are for files; the store has those of its workflows "
+            "(asr report names them)"
+        )
+    rules = _rules(gates, settings)
     rates = rates_of_store(store, options)
     runs = loaded_runs(store, rates, gates=GateQuery())
     counts, loaded, taxonomy = runs.counts, rates.loaded, rates.loaded.taxonomy
@@ -740,7 +816,8 @@ def gate_store(
     events = {name: found for name, found in tables.events.items() if name != CORRUPTED}
     tables = replace(tables, events=events | _corrupted(loaded))
     measured = replace(
-        _of_store(rates, runs, tables, settings), orders=_orders(store, loaded, rules)
+        _of_store(rates, runs, tables, settings),
+        orders=_orders(store, loaded.traces["trace_id"], rules),
     )
     return GateAnalysis(
         report=evaluate(measured, settings),
@@ -761,6 +838,7 @@ def gate_store(
         ),
         marks=(SIMULATED,) if loaded.simulated else (),
         set_aside=tuple(left_out_of_store(store, rates, counts)),
+        outcomes=outcomes_of(rates),
         baseline=None,
         comparable=None,
         taxonomy_version=taxonomy.version,
@@ -866,13 +944,13 @@ def _rules(gates: Path, settings: GateFile) -> tuple[OrderRule, ...]:
 
 
 def _orders(
-    store: Store, loaded: CalibrationData, rules: Sequence[OrderRule]
+    store: Store, trace_ids: "pd.Series[str]", rules: Sequence[OrderRule]
 ) -> tuple[OrderMeasured, ...]:
     """Return how many of the gated runs break each rule of order; runs without steps tell none."""
     if not rules:
         return ()
     frame = store.repeated_frame()
-    frame = frame[frame["trace_id"].isin(loaded.traces["trace_id"])]
+    frame = frame[frame["trace_id"].isin(trace_ids)]
     runs = [
         (str(trace_id), str(task), actions)
         for trace_id, task, actions in zip(

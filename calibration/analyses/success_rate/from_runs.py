@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from calibration.analyses.evidence.data import frames_digest, package_version, settings_digest
 from calibration.analyses.reference_traces import marks, reference_names, refuse_reference
 from calibration.analyses.success_rate.assembly import (
+    ADD,
     KS,
     MOST_AGENTS,
     Amounts,
@@ -324,6 +325,14 @@ COLUMNS = (
 
 OURS = {"at": "started_at", "task": "task_id", "cost": "cost_usd", "latency": "latency_s"}
 
+
+def kind_of(place: Place) -> str:
+    """Return what the outcomes of a place are, in words that a figure names its source by."""
+    if not place.given_by:
+        return GIVEN
+    return f"outcomes of {place.given_by}, taken as given: {place.checked}"
+
+
 # Groups by tag, and how many rarer tags are left out.
 Tags = tuple[tuple[RateGroup, ...], int]
 
@@ -377,7 +386,9 @@ def work_lists(place: Place, read: ProductionRead) -> Iterator[WorkList]:
         )
 
 
-def passes(read: ProductionRead, options: ReportOptions) -> tuple[tuple[Passes, ...], str]:
+def passes(
+    read: ProductionRead, options: ReportOptions, source: str
+) -> tuple[tuple[Passes, ...], str]:
     """Return pass@k and pass^k of agents with repeated tasks, and a note on what is left out.
 
     Trials of several models or versions are never pooled. A run without a task is a task of its
@@ -393,7 +404,7 @@ def passes(read: ProductionRead, options: ReportOptions) -> tuple[tuple[Passes, 
     for number, (name, rows) in enumerate(_agents(runs)):
         own = runs.where(rows)
         if own.repeats and len(found) < MOST_AGENTS:
-            found.append(_passes_of(name, own, options, number))
+            found.append(_passes_of(name, own, options, number, source))
         else:
             more += own.repeats
     note = f"Left out: {counted(more, 'further agent')} with repeated trials." if more else ""
@@ -410,7 +421,9 @@ def _agents(runs: RunCounts) -> Iterator[tuple[str, BoolArray]]:
         yield " ".join(known) or UNKNOWN, agent.ravel() == number
 
 
-def _passes_of(model: str, runs: RunCounts, options: ReportOptions, number: int) -> Passes:
+def _passes_of(
+    model: str, runs: RunCounts, options: ReportOptions, number: int, source: str
+) -> Passes:
     """Return pass@k and pass^k of one model; a task weighs as its runs do on average."""
     tasks, place = np.unique(np.asarray(runs.task), return_inverse=True)
     n, c, weights = (
@@ -421,7 +434,7 @@ def _passes_of(model: str, runs: RunCounts, options: ReportOptions, number: int)
     most = int(trials.n.max())
     return Passes(
         agent=model,
-        source="outcomes as given",
+        source=source,
         n_tasks=tasks.size,
         most_trials=most,
         points=tuple(
@@ -445,11 +458,13 @@ def report_on_files(
     options: ReportOptions | None = None,
     taxonomy: Taxonomy | None = None,
     taxonomy_path: Path | None = None,
+    missing: Mapping[str, str] = ADD,
 ) -> SuccessRateReport:
     """Report the Agent Success Rate of the runs in production files, or another place.
 
-    Not calibrated: the outcomes are taken as given. `taxonomy` None is that of the package;
-    `taxonomy_path` is its file, for `asr verify`. Errors as `read_production`.
+    Not calibrated: the outcomes are taken as given; the place says by whom they were given, where
+    it knows. `taxonomy` None is that of the package; `taxonomy_path` is its file, for `asr verify`.
+    `missing` says what would record each signal. Errors as `read_production`.
     """
     options = options or ReportOptions()
     taxonomy = taxonomy or default_taxonomy()
@@ -463,16 +478,18 @@ def report_on_files(
         by_tag, tags_left_out = tag_groups(place, read, options)
         lists = tuple(work_lists(place, read))
     settings = options.settings(place.settings(), taxonomy_path)
-    counts, (trials, left_out_models) = read.counts, passes(read, options)
+    by = f"outcomes of {place.given_by}, as given" if place.given_by else "outcomes as given"
+    counts, (trials, left_out_models) = read.counts, passes(read, options, by)
     earlier_inputs = None if earlier is None else earlier.inputs
     made = assemble(
-        loaded_runs(read, options, earlier),
-        kind=GIVEN,
-        target=_target(read),
-        origin=_origin(read, earlier_inputs, options, settings, by_tag),
+        loaded_runs(read, options, earlier, missing=missing),
+        kind=kind_of(place),
+        target=_target(read, place),
+        origin=_origin(read, earlier_inputs, options, settings, by_tag, place),
     )
     return replace(
         made,
+        given_by=place.given_by,
         at_ceilings=_at_ceilings(read, made, options),
         by_tag=by_tag,
         tags_left_out=tags_left_out,
@@ -498,7 +515,11 @@ def report_on_files(
 
 
 def loaded_runs(
-    read: ProductionRead, options: ReportOptions, earlier: ProductionRead | None = None
+    read: ProductionRead,
+    options: ReportOptions,
+    earlier: ProductionRead | None = None,
+    *,
+    missing: Mapping[str, str] = ADD,
 ) -> LoadedRuns:
     """Return runs read from files as input of a report."""
     tasks = tasks_by_week(read.counts)
@@ -516,6 +537,7 @@ def loaded_runs(
             sums=read.counts.signals,
             latency=Amounts(read.counts.latency.sums, tasks),
             cost=Amounts(read.counts.cost.sums, tasks),
+            missing=missing,
             confidence_level=options.confidence_level,
         ),
         taxonomy=read.taxonomy,
@@ -529,7 +551,11 @@ def loaded_runs(
 
 def _evaluation(read: ProductionRead, origin: Origin, place: Place) -> EvaluationFacts:
     notes = read.counts.notes
-    graders = ("the outcomes of the file", "a judge") if "verdict" in notes.columns else None
+    graders: tuple[str, ...] | None = None
+    if "verdict" in notes.columns:
+        graders = ("the outcomes of the file", "a judge")
+    if place.given_by:
+        graders = (f"outcomes of {place.given_by}",)
     return EvaluationFacts(
         n_runs=read.counts.n_kept,
         n_tasks=read.counts.n_tasks,
@@ -566,12 +592,17 @@ def _at_ceilings(
     return at_ceilings(rates)
 
 
-def _target(read: ProductionRead) -> str:
+def _target(read: ProductionRead, place: Place) -> str:
     sample = "weighted" if "weight" in read.counts.notes.columns else "unweighted"
+    runs = f"The mean score of runs like the {read.counts.n_kept:,}"
+    if place.given_by:
+        return (
+            f"{runs} of the store that have such an outcome: the interval holds sampling error and "
+            "not the errors of those who gave the outcomes."
+        )
     return (
-        f"The mean score of runs like the {read.counts.n_kept:,} of these files, {sample}: "
-        "the outcomes are taken as given, so that the interval holds sampling error and "
-        "not the errors of those who gave them."
+        f"{runs} of these files, {sample}: the outcomes are taken as given, so that the interval "
+        "holds sampling error and not the errors of those who gave them."
     )
 
 
@@ -595,11 +626,13 @@ def _origin(
     options: ReportOptions,
     settings: dict[str, Any],
     tags: Sequence[RateGroup],
+    place: Place,
 ) -> Origin:
     columns = read.counts.notes.columns
     sampling = "weights of the file (inverse inclusion probabilities)"
     if "weight" not in columns:
-        sampling = "every run of the files counts the same"
+        of = "store with such an outcome" if place.given_by else "files"
+        sampling = f"every run of the {of} counts the same"
     if "stratum" in columns:
         sampling += ", resampled within its strata"
     if options.stratify:
@@ -618,7 +651,7 @@ def _origin(
         sources=read.sources,
         settings=settings,
         sampling=sampling,
-        judge=NO_JUDGE,
+        judge=kind_of(place) if place.given_by else NO_JUDGE,
         fingerprint=settings_digest(parts),
     )
 

@@ -19,14 +19,21 @@ from calibration.analyses.evidence.from_store import (
     INPUT_COLUMNS,
     TOGETHER,
     Part,
+    all_simulated,
     drawn_frame,
     human_frame,
+    judges_behind,
+    kept_traces,
     known_costs,
+    labelled_traces,
     load_batch,
     named_batches,
+    source_judge,
+    source_judges,
     started,
     trace_penalties,
     with_judge,
+    words_of_judge,
 )
 from calibration.analyses.judge.calibration import (
     CalibrationOptions,
@@ -54,6 +61,7 @@ from calibration.analyses.success_rate.assembly import (
     work_list,
 )
 from calibration.analyses.success_rate.evaluation import EvaluationFacts, evaluation_checks
+from calibration.analyses.success_rate.from_runs import report_on_files
 from calibration.analyses.success_rate.report import (
     CEILING_FACTORS,
     PREVIOUS,
@@ -62,6 +70,7 @@ from calibration.analyses.success_rate.report import (
     JudgedRates,
     LeftOutRows,
     Origin,
+    Outcomes,
     Passes,
     RateGroup,
     ReportOptions,
@@ -82,10 +91,11 @@ from calibration.judge_calibration.samples import (
     with_enough_labels,
 )
 from calibration.judge_calibration.trial_scores import pass_from_verdicts
-from calibration.records import HARNESS, REFERENCE_SOURCE, VERSION
+from calibration.records import HARNESS, NO_VERDICT, REFERENCE_SOURCE, SOURCE_JUDGE, VERSION
 from calibration.runs import ProductionCounts, production_counts
+from calibration.runs.columns import WHY
 from calibration.runs.results import GateQuery, LengthSums
-from calibration.runs.sources import from_store
+from calibration.runs.sources import RunsOfStore, from_store
 from calibration.statistics.estimate import Estimate, not_estimable, provisional
 from calibration.statistics.means import HUMAN, edges_of_bins, human_only
 from calibration.store import Store
@@ -175,8 +185,13 @@ def rates_of_store(store: Store, options: ReportOptions | None = None) -> StoreR
     options = options or ReportOptions()
     since, until = options.window
     part = Part(since=since, until=until, workflow=options.workflow)
-    loaded = load_batch(store, options.batch_id, part=part)
-    _refuse(loaded, part, options)
+    try:
+        loaded = load_batch(store, options.batch_id, part=part)
+        _refuse(loaded, part, options)
+    except CalibrationError as error:
+        if type(error) is not CalibrationError:
+            raise
+        raise CalibrationError(f"{error}{instead_of_labels(store)}") from error
     others = replace(part, workflow=None)
     whole = loaded if part == others else load_batch(store, options.batch_id, part=others)
     judge_id, judge, kind = options.judge_id, None, DIRECT
@@ -459,7 +474,8 @@ BASIS = "human labels alone"
 # Half-widths that differ by more than this are a warning.
 APART = 0.20
 
-MOST_TAGS = 50
+MOST_TAGS, MOST_REASONS = 50, 3
+OF_REFERENCE = "traces of the reference set: for practice and examinations only"
 CORRECTED = "corrected for judge error"
 HUMAN_ONLY = "human labels only, not calibrated"
 SIMULATED = "SIMULATED DATA: labels, verdicts and production runs are drawn at random."
@@ -492,8 +508,142 @@ class StoreReport:
 
 
 def report_on_store(store: Store, options: ReportOptions | None = None) -> SuccessRateReport:
-    """Report on the traces that a batch was drawn from, as `report_with_work`."""
-    return report_with_work(store, options).report
+    """Report on a store, as `report_on_given` where outcomes are given, else `report_with_work`."""
+    options = options or ReportOptions()
+    given = given_runs(store, options)
+    return report_with_work(store, options).report if given is None else given.report()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GivenRuns:
+    """Runs of a store with the outcomes that came with them, such as the rewards of a benchmark.
+
+    `elsewhere` counts the traces of other sources, which the judge never looks at, `reference`
+    those of the reference set. `unsaid` are the reasons for `no_verdict`. `simulated`: all of it.
+    """
+
+    place: RunsOfStore
+    options: ReportOptions
+    elsewhere: int
+    reference: int
+    unsaid: tuple[str, ...]
+    simulated: bool
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What comes before everything else."""
+        return (SIMULATED,) if self.simulated else ()
+
+    def left_out(self, rows: Sequence[LeftOutRows]) -> tuple[LeftOutRows, ...]:
+        """Return rows that are in no number, with those that were never read."""
+        found = [
+            replace(row, examples=self.unsaid) if row.reason == WHY[NO_VERDICT] else row
+            for row in rows
+        ]
+        for n, reason in (
+            (self.elsewhere, f"traces of other sources than {self.place.given_by}"),
+            (self.reference, OF_REFERENCE),
+        ):
+            if n:
+                found.append(LeftOutRows(reason=reason, n=n))
+        return tuple(found)
+
+    def report(self) -> SuccessRateReport:
+        """Report on the runs as on those of a table: the outcomes are taken as given.
+
+        Errors as `report_on_files`.
+        """
+        made = report_on_files(
+            self.place,
+            options=self.options,
+            taxonomy=self.place.taxonomy,
+            missing={**MISSING, "verdict": "the verdicts are the outcomes"},
+        )
+        return replace(
+            made, marks=(*self.marks, *made.marks), set_aside=self.left_out(made.set_aside)
+        )
+
+
+def given_runs(store: Store, options: ReportOptions) -> GivenRuns | None:
+    """Return runs with the outcomes of a judge ``source:...``; None where labels are asked for.
+
+    Outcomes are taken as given with `as_given`, or where such a judge is named, no batch is, and
+    nobody has labelled a trace of production yet.
+
+    Raises
+    ------
+    InputError
+        If the judge gave no verdicts or is no source, the options ask for labels, or there is no
+        such workflow.
+    MixedDataError
+        If simulated and real traces or outcomes would enter one number.
+    """
+    judge_id = options.judge_id
+    if not options.as_given and (
+        judge_id is None
+        or not judge_id.startswith(SOURCE_JUDGE)
+        or options.batch_id is not None
+        or labelled_traces(store)
+    ):
+        return None
+    judge_id = source_judge(store, judge_id)
+    _refuse_labels(options)
+    traces = store.production_traces(arms=True)
+    said = store.verdict_samples(judge_id)
+    said = said[(said["sample"] == 0) & said["trace_id"].isin(traces["trace_id"])]
+    own = traces["source"].isin(traces.loc[traces["trace_id"].isin(said["trace_id"]), "source"])
+    simulated = all_simulated(traces[own], judges_behind(store, judge_id))
+    kept = kept_traces(traces[own], Part(workflow=options.workflow))
+    n_labels = labelled_traces(store)
+    checked = "no reviewer has checked them"
+    if n_labels:
+        checked = f"not corrected with the labels of {counted(n_labels, 'trace')}"
+    every = store.trace_frame()
+    told = replace(options, judge_id=judge_id, as_given=True)
+    reasons = said.loc[said["outcome"] == NO_VERDICT, "reason"].dropna()
+    return GivenRuns(
+        place=RunsOfStore(
+            traces=kept,
+            operation=store.operation_frame(),
+            outcomes=said[["trace_id", "outcome"]],
+            taxonomy=replace(store.taxonomy(), workflows=tuple(store.workflows().values())),
+            given_by=words_of_judge(store, judge_id),
+            checked=checked,
+            told=told.given_settings(),
+        ),
+        options=told,
+        elsewhere=int((~own).sum()),
+        reference=int((every["source"] == REFERENCE_SOURCE).sum()),
+        unsaid=tuple(map(str, reasons.value_counts().index[:MOST_REASONS])),
+        simulated=simulated,
+    )
+
+
+def _refuse_labels(options: ReportOptions) -> None:
+    """Refuse options that are about labels, which are not used."""
+    why = "outcomes are taken as given, and no label is used"
+    if options.batch_id is not None:
+        raise InputError(f"--batch is for labels: {why}; leave it out")
+    if options.design != "production":
+        raise InputError(f"--design reference is for labels: {why}; leave it out")
+    if options.estimand == "these_runs":
+        raise InputError(
+            "--estimand these-runs is for labels: the outcome of every run is taken as known, so "
+            "the rate of these runs has no interval"
+        )
+    if options.compare_to not in (None, PREVIOUS):
+        raise InputError("--compare-to FILE is for files: a store compares with its own past")
+
+
+def instead_of_labels(store: Store) -> str:
+    """Return how a report on the outcomes that came with the runs is asked for; empty without."""
+    judges = [] if labelled_traces(store) else source_judges(store)
+    if not judges:
+        return ""
+    return (
+        "; for the outcomes that came with the runs, which no reviewer has checked, name their "
+        f"source: --judge {judges[0]}"
+    )
 
 
 def report_with_work(store: Store, options: ReportOptions | None = None) -> StoreReport:
@@ -558,6 +708,7 @@ def report_with_work(store: Store, options: ReportOptions | None = None) -> Stor
         ),
         marks=(SIMULATED,) if loaded.simulated else (),
         basis=BASIS,
+        outcomes=outcomes_of(rates),
         passes=trials,
         evaluation=evaluation_checks(_evaluation(rates, made.origin)),
         details={
@@ -685,6 +836,11 @@ def listed_amounts(
 def kind_of(rates: StoreRates) -> str:
     """Return the kind of the headline, in words."""
     return CORRECTED if rates.calibrated else HUMAN_ONLY
+
+
+def outcomes_of(rates: StoreRates) -> Outcomes:
+    """Return where the outcomes behind the headline come from."""
+    return "corrected for judge error" if rates.calibrated else "human labels"
 
 
 def _target(rates: StoreRates) -> str:
@@ -931,10 +1087,7 @@ def left_out(store: Store, rates: StoreRates, counts: ProductionCounts) -> Itera
         (loaded.undated, "traces that do not say when they were started: in no window"),
         (loaded.perturbed, "runs of perturbed arms, with or without labels"),
         (loaded.later_traces, "traces that came after the draw"),
-        (
-            int((frame["source"] == REFERENCE_SOURCE).sum()),
-            "traces of the reference set: for practice and examinations only",
-        ),
+        (int((frame["source"] == REFERENCE_SOURCE).sum()), OF_REFERENCE),
     ):
         if n:
             yield LeftOutRows(reason=reason, n=n)
@@ -1102,8 +1255,8 @@ class ReportChoices:
 
 
 def report_choices(store: Store, batch_id: str) -> ReportChoices:
-    """Return the choices that narrow a report on a batch."""
-    traces = load_batch(store, batch_id).traces
+    """Return the choices that narrow a report on a batch; without one, on given outcomes."""
+    traces = load_batch(store, batch_id).traces if batch_id else store.production_traces()
     times = started(traces).dropna()
     return ReportChoices(
         first=None if times.empty else times.min().date(),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -30,6 +30,9 @@ from calibration.taxonomy import CreditTable, Taxonomy, default_credits
 from calibration.text import first_day
 
 PREVIOUS = "previous"
+
+# Where the outcomes behind a rate come from.
+Outcomes = Literal["taken as given", "corrected for judge error", "human labels"]
 
 # Settings that are locations; they do not change a report.
 PLACES = ("files", "postgres", "table", "spark", "taxonomy")
@@ -317,6 +320,10 @@ class SuccessRateReport:
         Printed before everything else: simulated data, reference traces by force.
     own_credit : mapping of str to mapping of str to float
         Workflows whose runs earn other credit, with the classes in question.
+    outcomes : {"taken as given", "corrected for judge error", "human labels"}
+        Where the outcomes behind the headline come from.
+    given_by : str
+        The judge of a store whose outcomes are taken as given; empty elsewhere.
     basis : str
         What identity, weeks, changes, groups and work lists rest on, if on less than the headline.
     """
@@ -367,6 +374,8 @@ class SuccessRateReport:
     estimand: Estimand = "process"
     evaluation: tuple[EvaluationCheck, ...] = ()
     own_credit: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    outcomes: Outcomes = "taken as given"
+    given_by: str = ""
     details: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -380,10 +389,14 @@ OF_FILES_ALONE: Mapping[str, Any] = {
 }
 
 # Settings that a report on files lacks, and options with another name in settings.
-OF_STORES_ALONE = ("batch_id", "judge_id", "design", "estimand", "workflow")
+OF_STORES_ALONE = ("batch_id", "judge_id", "as_given", "design", "estimand", "workflow")
 
 # Options that are no setting unless they are given.
-UNSAID: tuple[tuple[str, Any], ...] = (("context_window", None), ("credit", {}))
+UNSAID: tuple[tuple[str, Any], ...] = (
+    ("context_window", None),
+    ("credit", {}),
+    ("as_given", False),
+)
 
 SETTING = {
     "since": "from", "until": "to", "n_resamples": "resamples", "batch_id": "batch",
@@ -414,6 +427,7 @@ class ReportOptions:
     `targets` : target of the rate (``asr``) and of the shares of classes.
     `context_window` : tokens that the context of a run may hold, for runs that state none.
     `batch_id`, `judge_id`, `workflow` : None: newest probability sample, only judge, all workflows.
+    `as_given` : take the outcomes of `judge_id`, which came with the runs of a store, as given.
     `design`, `estimand` : of the labelled traces in a store, as in `calibrate`.
     """
 
@@ -433,6 +447,7 @@ class ReportOptions:
     force: bool = False
     batch_id: str | None = None
     judge_id: str | None = None
+    as_given: bool = False
     design: Design = "production"
     estimand: Estimand = "process"
     workflow: str | None = None
@@ -505,6 +520,10 @@ class ReportOptions:
         for name in self.targets:
             if name not in known:
                 raise InputError(f"--target: {name!r:.80} is not one of {', '.join(known)}")
+
+    def given_settings(self) -> dict[str, Any]:
+        """Return the options that only a report on given outcomes of a store has."""
+        return {SETTING.get(name, name): getattr(self, name) for name in OF_STORES_ALONE}
 
     def store_settings(self, batch_id: str, judge_id: str | None) -> dict[str, Any]:
         """Return all options that apply to a store as plain data."""

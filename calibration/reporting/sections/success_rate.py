@@ -812,7 +812,7 @@ def document(report: SuccessRateReport) -> Document:
             *(Words(text=warning, kind="warning") for warning in report.warnings),
             *(Words(text=words) for words in goal_words(report)),
         ),
-        then="" if report.judged is None else "status",
+        then="" if report.outcomes == "taken as given" and not report.given_by else "status",
     )
 
 
@@ -925,7 +925,10 @@ def in_a_sentence(report: SuccessRateReport) -> str:
     judged = report.judged
     runs = f"these {report.n:,} runs" if report.estimand == "these_runs" else "runs like these"
     return rate_sentence(
-        report.asr, runs, reviewers=judged is not None and judged.one_phase is not None
+        report.asr,
+        runs,
+        reviewers=judged is not None and judged.one_phase is not None,
+        given_by=report.given_by,
     )
 
 

@@ -53,6 +53,7 @@ FROM (
       WHEN "workflow" IS NULL THEN $missing_workflow
       WHEN NOT "known_workflow" THEN $unknown_workflow
       WHEN "outcome" IS NULL THEN $missing_outcome
+      WHEN "outcome" = $not_told THEN $no_verdict
       WHEN "known_class" IS NULL THEN $unknown_class
       WHEN "cost_unreadable" THEN $unreadable_cost
       WHEN "cost_endless" THEN $not_finite_cost
