@@ -175,3 +175,15 @@ def judge_scores(store: Store, platform: str, judge_id: str) -> list[PlatformSco
         for trace_id, outcome in zip(verdicts["trace_id"], verdicts["outcome"], strict=True)
         if trace_id in sources and outcome != NO_VERDICT
     ]
+
+
+def inspect_score(score: PlatformScore) -> dict[str, Any]:
+    """Return a score for a sample of an Inspect log: a name, and the `Score` under it.
+
+    The sample is named by its uuid, in older logs by run and sample id.
+    """
+    return {
+        "sample_uuid": score.source_id,
+        "score_name": score.name,
+        "score": {"value": score.credit, "answer": score.outcome, "metadata": score.about},
+    }

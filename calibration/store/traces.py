@@ -314,6 +314,8 @@ class ImportResult(Generic[K]):
     graded: tuple[str, ...] = ()  # traces whose grade is new
     other_grade: tuple[str, ...] = ()  # traces that have another grade, which stays
     set_aside: tuple[SetAside, ...] = ()  # rows that hold nothing to import
+    settled: tuple[str, ...] = ()  # traces that got their adjudicated class
+    settled_before: tuple[str, ...] = ()  # traces that had another one, which stays
 
     def why_kept(self, trace_id: str) -> str:
         """Return the remedy for a changed trace."""
