@@ -29,7 +29,7 @@ BASIS = {
     "adjudicated": "a lead decided, blind first",
     "agreed": "two blind labels or more, all of one class",
     "one label": "one person labelled the run",
-    "open": "reviewers differ and nobody has decided; there is no class",
+    "open": "reviewers differ and nobody has decided; the class is empty",
 }
 
 

@@ -319,8 +319,12 @@ class AdjudicationStore(BatchStore):
             if found["imported"]:
                 n = len(found["imported"])
                 record_audit(cursor, "consensus imported", batch_id=batch_id, stored=n)
-        whole = {name: tuple(ids) for name, ids in found.items()}
-        return ImportResult(**whole, unknown=tuple(sorted(missing)))
+        return ImportResult(
+            imported=tuple(found["imported"]),
+            already_there=tuple(found["already_there"]),
+            changed=tuple(found["changed"]),
+            unknown=tuple(sorted(missing)),
+        )
 
     @open_to(LEAD, oneself="adjudicator")
     def withdraw_consensus(
