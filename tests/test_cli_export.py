@@ -14,8 +14,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from calibration.analyses.evidence.from_store import load_batch
-from calibration.analyses.exports import CHUNK, LOCKED, NO_CLASS, OF_REFERENCE, training_set
+from calibration.analyses.exports import CHUNK, NO_CLASS, OF_REFERENCE, training_set
 from calibration.analyses.judging.versions import judge_of
+from calibration.analyses.reference_traces import LOCKED
 from calibration.errors import InputError
 from calibration.judging.requests import Reply, SampleVerdict
 from calibration.judging.selection import DEVELOPMENT, split_of
@@ -117,9 +118,8 @@ def test_consensus_says_what_it_rests_on(asr: Run, labelled: list[str]) -> None:
     said = asr("export", "probabilities", "q.parquet", "--of-labels").stdout
     assert "provisional" in said
     frame = pd.read_parquet("q.parquet").set_index("trace_id")
-    assert frame[["complete", "partial_plus"]].loc[labelled[4]].tolist() == pytest.approx(
-        [1, 0], abs=0.1
-    )
+    row = frame.to_dict("index")[labelled[4]]
+    assert [row["complete"], row["partial_plus"]] == pytest.approx([1, 0], abs=0.1)
     asr("export", "probabilities", "p.csv", "--of-labels", "--judge", "j1", code=2)
 
 

@@ -177,15 +177,15 @@ def consensus_table(store: Store, batch_id: str) -> TypedRows:
 
 def _consensus_rows(data: CalibrationData, settled: Mapping[str, Any]) -> Iterator[Row]:
     labels = data.labels.groupby("trace_id").size()
-    for k, trace in enumerate(data.labelled.itertuples(index=False)):
-        n, one = int(labels[trace.trace_id]), settled.get(str(trace.trace_id))
+    for k, trace in enumerate(_records(data.labelled)):
+        n, one = int(labels[trace["trace_id"]]), settled.get(str(trace["trace_id"]))
         certain = data.human[k].max() == 1
         basis = (AGREED if n > 1 else ONE_LABEL) if certain else OPEN
-        drawn = trace.inclusion_probability
+        drawn = trace["inclusion_probability"]
         yield {
-            "trace_id": trace.trace_id,
-            "workflow": trace.workflow,
-            "task": trace.task_key,
+            "trace_id": trace["trace_id"],
+            "workflow": trace["workflow"],
+            "task": trace["task_key"],
             "outcome": data.classes[int(data.human[k].argmax())] if certain else None,
             "basis": ADJUDICATED if data.adjudicated[k] else basis,
             "n_labels": n,
@@ -195,9 +195,9 @@ def _consensus_rows(data: CalibrationData, settled: Mapping[str, Any]) -> Iterat
             "question": one and one.question,
             "rationale": one and one.rationale,
             "reopened": bool(one and one.reopened),
-            "perturbation": _text(trace.perturbation),
+            "perturbation": _text(trace["perturbation"]),
             "decided_at": one and one.at.replace(tzinfo=one.at.tzinfo or UTC),
-            "simulated": bool(trace.simulated),
+            "simulated": bool(trace["simulated"]),
         }
 
 
@@ -301,17 +301,17 @@ def posterior_table(store: Store, batch_id: str) -> TypedRows:
     }  # fmt: skip
     rows = (
         {
-            "trace_id": trace.trace_id,
-            "workflow": trace.workflow,
-            "task_key": trace.task_key,
+            "trace_id": trace["trace_id"],
+            "workflow": trace["workflow"],
+            "task_key": trace["task_key"],
             "n_labels": int((codes[k] >= 0).sum()),
             **dict(zip(data.classes, truth.posterior[k].tolist(), strict=True)),
             "likeliest": data.classes[int(truth.posterior[k].argmax())],
             "probability": float(truth.posterior[k].max()),
             "entropy_bits": float(truth.entropy[k]),
-            "simulated": bool(trace.simulated),
+            "simulated": bool(trace["simulated"]),
         }
-        for k, trace in enumerate(traces.itertuples(index=False))
+        for k, trace in enumerate(_records(traces))
     )
     return TypedRows(columns=columns, rows=rows, about=about)
 
@@ -453,20 +453,20 @@ def _judge_to_train(store: Store, judge_id: str) -> tuple[TreeJudge, bool]:
 def _to_train_on(store: Store, data: CalibrationData, left_out: Counter[str]) -> dict[str, int]:
     """Return the rows of the labelled traces that may be used, by trace; count the others."""
     reference = _reference(store).values()
-    tasks = {trace.task_key for trace in reference}
-    prompts = {trace.prompt for trace in reference}
+    tasks = {of.task_key for of in reference}
+    prompts = {of.prompt for of in reference}
     chosen: dict[str, int] = {}
-    for k, trace in enumerate(data.labelled.itertuples(index=False)):
-        if is_perturbed(trace.perturbation if isinstance(trace.perturbation, str) else None):
+    for k, trace in enumerate(_records(data.labelled)):
+        if is_perturbed(_text(trace["perturbation"])):
             left_out[OF_ARM] += 1
-        elif split_of(str(trace.task_key)) != DEVELOPMENT:
+        elif split_of(str(trace["task_key"])) != DEVELOPMENT:
             left_out[LOCKED] += 1
         elif data.human[k].max() < 1:
             left_out[NO_CLASS] += 1
-        elif trace.task_key in tasks:
+        elif trace["task_key"] in tasks:
             left_out[OF_REFERENCE] += 1
         else:
-            chosen[str(trace.trace_id)] = k
+            chosen[str(trace["trace_id"])] = k
     for shown in _shown(store, list(chosen)):
         if shown.prompt in prompts:
             left_out[OF_REFERENCE] += 1
@@ -489,7 +489,7 @@ def _lessons(
     }
     hashes = store.content_hashes(list(chosen))
     by_trace = data.labels[data.labels["trace_id"].isin(chosen)].groupby("trace_id")
-    labels = {str(trace_id): of.to_dict("records") for trace_id, of in by_trace}
+    labels = {str(trace_id): _records(of) for trace_id, of in by_trace}
     for trace in _shown(store, list(chosen)):
         outcome = data.classes[int(data.human[chosen[trace.trace_id]].argmax())]
         same = [label for label in labels[trace.trace_id] if label["outcome"] == outcome]
@@ -525,8 +525,8 @@ def _answer(
         and quotes.checked(places[item["step_id"]], item["quote"]).state == "verified"
     }
     *_, last = answers
-    marked = next((of for label in same if (of := json.loads(label["sub_goals"] or "{}"))), {})
-    broken = next((of for label in same if (of := _listed(label["violations"]))), [])
+    goals: list[Row] = [json.loads(_text(label["sub_goals"]) or "{}") for label in same]
+    marked, broken = next(filter(None, goals), {}), [_listed(of["violations"]) for of in same]
     return {
         node: {
             "reason": reason if node == last else "",
@@ -546,9 +546,13 @@ def _answer(
                 "severity": of["severity"],
                 "step": places.get(of["step"], ""),
             }
-            for of in broken
+            for of in next(filter(None, broken), [])
         ],
     }
+
+
+def _records(frame: pd.DataFrame) -> list[Row]:
+    return [{str(name): cell for name, cell in row.items()} for row in frame.to_dict("records")]
 
 
 def _listed(stored: object) -> list[Any]:
