@@ -4,12 +4,14 @@ import json
 import os
 import pickle
 import re
+import shutil
 import stat
 import tempfile
 import tomllib
 import weakref
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, TypeVar, overload
 
@@ -209,6 +211,34 @@ def private_folder(path: Path) -> Path:
     """Return a folder that only the owner may enter; make it if it is missing."""
     path.mkdir(mode=0o700, exist_ok=True)
     return path
+
+
+def check_free(path: Path, *, replace: bool = False) -> None:
+    """Raise InputError if a file is there already and is not to be replaced; a folder never is."""
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder that is there already; name another place")
+    if path.exists() and not replace:
+        raise InputError(f"{path}: exists already; name another file, or replace it with --force")
+
+
+@contextmanager
+def written_whole(path: Path, *, replace: bool = False) -> Iterator[Path]:
+    """Yield where to write a file that is to appear whole or not at all, or a new folder.
+
+    Raises InputError as `check_free`.
+    """
+    check_free(path, replace=replace)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield temporary
+        if not temporary.is_dir():
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+        put_in_place(temporary, path)
+    finally:
+        if temporary.is_dir():
+            shutil.rmtree(temporary)
+        temporary.unlink(missing_ok=True)
 
 
 def put(path: Path, content: bytes) -> None:

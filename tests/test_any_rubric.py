@@ -117,7 +117,7 @@ def test_the_whole_way_on_a_store(name: str, asr: Run, tmp_path: Path) -> None:
     for command in (
         ["agreement", "--full"], ["calibrate", "--judge", "strict", "--full"], ["report", "--full"],
         ["report", "--judge", "strict", "--json"], ["status"],
-        ["taxonomy", "show"], ["labels", "export"], ["plan", "labels", "--n", "40"],
+        ["taxonomy", "show"], ["export", "labels"], ["plan", "labels", "--n", "40"],
     ):  # fmt: skip
         shown.append(asr(*command).output)
     shown.append(asr("gate", "--gates", "gates.toml", "--store", "asr.duckdb", code=1).output)

@@ -43,8 +43,8 @@ def test_marks_round_trip_and_those_that_cannot_be_stored_stop_an_import(
     row = {"trace_id": filled[0], "reviewer": "Ann", "outcome": "complete"}
     marks = {"confidence": 2, "tags": ["-late", "policy  gap"], "sub_goals": {"1": "done"}}
     asr("labels", "import", write(tmp_path / "l.jsonl", row | marks))
-    asr("labels", "export", "--output", "out.csv")
-    assert asr("labels", "export").stdout_bytes == (tmp_path / "out.csv").read_bytes()
+    asr("export", "labels", "out.csv")
+    assert asr("export", "labels").stdout_bytes == (tmp_path / "out.csv").read_bytes()
     asr("sample", "--n", 60, "--seed", 9)  # a batch of every trace, without labels
     assert data(asr("labels", "import", "out.csv", "--json"))["stored"] == 1
     with Store.open(tmp_path / "asr.duckdb") as store:
@@ -62,7 +62,7 @@ def test_marks_round_trip_and_those_that_cannot_be_stored_stop_an_import(
 
 
 def test_an_export_never_writes_over_the_store(asr: Run, tmp_path: Path, filled: list[str]) -> None:
-    assert "is the store itself" in asr("labels", "export", "--output", "asr.duckdb", code=2).stderr
+    assert "is the store itself" in asr("export", "labels", "asr.duckdb", "--force", code=2).stderr
     for command in (
         "report",
         "calibrate",
@@ -80,8 +80,8 @@ def test_an_export_never_writes_over_the_store(asr: Run, tmp_path: Path, filled:
     # A page is made anew, again and again.
     for _ in range(2):
         asr("agreement", ratings, "--html", tmp_path / "page.html")
-    asr("labels", "export", "--output", tmp_path, code=2)
-    asr("labels", "export", "--output", tmp_path / "no" / "x.csv", code=2)
+    asr("export", "labels", tmp_path, code=2)
+    asr("export", "labels", tmp_path / "no" / "x.csv", code=2)
 
 
 def test_a_folder_is_imported_file_by_file(asr: Run, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`asr labels calibrated`: what is in the file, what stands beside it, and what is refused."""
+"""`asr export probabilities`: what is in the file, what stands beside it, and what is refused."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ NAMED = "=1+1"  # a workflow that a spreadsheet would run
 @pytest.fixture
 def asr(asr: Run) -> Run:
     def called(*arguments: object, code: int = 0) -> Result:
-        return asr("labels", "calibrated", *arguments, code=code)
+        return asr("export", "probabilities", *arguments, code=code)
 
     return called
 
@@ -71,7 +71,7 @@ def test_every_trace_has_the_probabilities_of_its_verdict_and_workflow(
     world.store.close()
     # The same in all three formats, and what they are beside.
     for form in ("csv", "jsonl", "parquet"):
-        asr("--out", f"labels.{form}")
+        asr(f"labels.{form}")
         about = json.loads((tmp_path / f"labels.{form}.about.json").read_text())
         assert about["calibration"] == calibration
     csv = pd.read_csv("labels.csv")
@@ -92,7 +92,7 @@ def test_a_plug_in_that_differs_from_the_rate_is_said(asr: Run, tmp_path: Path) 
     assert found.headline.value is not None
     assert found.plug_in > found.headline.value + 0.05
     world.store.close()
-    done = asr("--out", "labels.csv")
+    done = asr("labels.csv", "--force")
     assert "note: the mean of these labels is" in done.stdout
     assert "and the rate is" in done.stdout
     about = json.loads((tmp_path / "labels.csv.about.json").read_text())
@@ -102,8 +102,8 @@ def test_a_plug_in_that_differs_from_the_rate_is_said(asr: Run, tmp_path: Path) 
 
 def test_what_cannot_be_calibrated_is_refused(asr: Run, tmp_path: Path) -> None:
     judged_world(tmp_path / "asr.duckdb", n_labelled=20).store.close()
-    assert "no calibrated labels" in asr("--out", "labels.csv", code=1).stderr
-    assert "must end in .csv" in asr("--out", "labels.xlsx", code=2).stderr
+    assert "no calibrated labels" in asr("labels.csv", code=1).stderr
+    assert "must end in .csv" in asr("labels.xlsx", code=2).stderr
     assert not (tmp_path / "labels.csv").exists()
     (tmp_path / "asr.csv").hardlink_to(tmp_path / "asr.duckdb")
-    assert "is the store itself" in asr("--out", "asr.csv", code=2).stderr
+    assert "is the store itself" in asr("asr.csv", "--force", code=2).stderr

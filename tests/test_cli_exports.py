@@ -1,4 +1,4 @@
-"""`asr labels export` and `asr verdicts export`: files on which a rate is that of the store."""
+"""`asr export labels` and `asr export verdicts`: files on which a rate is that of the store."""
 
 import re
 from collections.abc import Callable
@@ -131,8 +131,8 @@ def test_exported_files_give_every_digit_of_the_store(
     asr: Run, tmp_path: Path, built_demo: Path, built: Callable[[Path, Path], Path]
 ) -> None:
     store = ["--store", built(tmp_path, built_demo)]
-    asr("labels", "export", "--output", "labels.csv", *store)
-    asr("verdicts", "export", "--output", "verdicts.csv", *store)
+    asr("export", "labels", "labels.csv", *store)
+    asr("export", "verdicts", "verdicts.csv", *store)
     stored = data(asr("calibrate", "--json", *store))
     files = ["--human", "labels.csv", "--verdicts", "verdicts.csv", "--overlap", "random"]
     found = data(asr("calibrate", *files, "--json"))
@@ -161,16 +161,16 @@ def test_verdicts_come_in_once_and_go_out_again(asr: Run, filled: list[str]) -> 
     given = write_csv("again.csv", "trace_id,outcome", f"{filled[0]},complete")
     assert asr("verdicts", "import", "--judge", "j2", given).stdout.startswith("1 stored")
     assert "1 already there" in asr("verdicts", "import", given, "--judge", "j2").stdout
-    assert "asr verdicts export" in asr("verdicts", "export", "--help").stdout
-    said = asr("verdicts", "export", "--judge", "j2").stdout.splitlines()
+    assert "asr export verdicts" in asr("export", "verdicts", "--help").stdout
+    said = asr("export", "verdicts", "--judge", "j2").stdout.splitlines()
     assert len(said) == 61
     assert sum(",no_verdict,0,j2," in line for line in said) == 59
 
 
 def test_the_store_is_not_written_over(asr: Run, filled: list[str]) -> None:
     for what in ("labels", "verdicts"):
-        words = [what, "export", *(["--judge", "j1"] if what == "verdicts" else [])]
-        assert "is the store itself" in asr(*words, "--output", "asr.duckdb", code=2).stderr
+        words = ["export", what, *(["--judge", "j1"] if what == "verdicts" else [])]
+        assert "is the store itself" in asr(*words, "asr.duckdb", "--force", code=2).stderr
 
 
 def test_reviewers_are_asked_for_violations_by_a_command(asr: Run, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("few_draws")
 OF_FILES = ("reference", "gate", "compare", "trials", "tools", "reliability")
 ALSO = (["plan", "trials"], ["taxonomy", "fit-credit"])
 COMMANDS = [
-    "sample --n 1 --seed 1", "verdicts import x.csv --judge j", "labels export",
+    "sample --n 1 --seed 1", "verdicts import x.csv --judge j", "export labels",
     "labels import x.csv", "people add Ann", "agreement", "calibrate", "report",
 ]  # fmt: skip
 
@@ -49,7 +49,7 @@ def test_without_a_store_the_command_that_makes_one_is_named(
 
 def test_without_a_batch_the_command_that_draws_one_is_named(asr: Run, tmp_path: Path) -> None:
     asr("import", write_runs(tmp_path / "f.jsonl", 3), "--yes")
-    for command in (["agreement"], ["calibrate"], ["report"], ["labels", "export"]):
+    for command in (["agreement"], ["calibrate"], ["report"], ["export", "labels"]):
         assert "`asr sample --n 40 --seed 1` draws one" in asr(*command, code=1).stderr
     asr("sample", "--n", 2, "--seed", 1)
     assert "has no labels yet" in asr("report", code=1).stderr

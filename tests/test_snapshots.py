@@ -235,14 +235,19 @@ traces-own:
     traces @own --page 2
 traces-none-saved =2: traces @demo --saved mine
 traces-twice =2: traces @demo error:yes error:no
-labels-export-demo: labels export @demo --output labels.csv
-labels-export-own: labels export @own
-labels-export-no-batch =2: labels export @demo --batch none
-labels-calibrated:
-    labels calibrated @own --judge judge-1 --out out.csv
-    labels calibrated @own --judge judge-2 --out out.jsonl
-    labels calibrated @own --judge judge-3 --out out.parquet
-labels-calibrated-name =2: labels calibrated @demo --out labels.txt
+export-labels-demo: export labels labels.csv @demo
+export-labels-own: export labels @own
+export-no-batch =2: export labels @demo --batch none
+export-probabilities:
+    export probabilities out.csv @own --judge judge-1
+    export probabilities out.jsonl @own --judge judge-2
+    export probabilities out.parquet @own --judge judge-3
+    export probabilities posteriors.csv @own --of-labels
+export-name =2: export probabilities labels.txt @demo
+export-consensus: export consensus @own
+export-agreement: export agreement @own
+export-dataset: export dataset shared @own
+export-scores-simulated =1: export scores scores.jsonl --for langfuse @demo
 people:
     people sign-in @demo
     certify list @demo
@@ -287,7 +292,7 @@ sample:
     sample --n 40 --seed 3 --allocate neyman --judge judge-1 --full @own
     sample --n 40 --seed 4 --allocate proportional --judge judge-2 --json @own
     sample --n 10 --seed 5 --workflow hotels --certificate any @own
-    labels export @own
+    export labels @own
     traces batch:production-004 --all @own
 sample-too-many =1: sample --n 9999 --seed 1 @own
 sample-judge-alone =2: sample --n 9 --seed 1 --judge judge-1 @own

@@ -101,6 +101,8 @@ def _take_in(what: str, upload: Any, store_file: Callable[[Path], ImportResult[A
         (len(done.already_there), "already there"),
         (len(done.changed), "differ from stored ones (kept)"),
         (len(done.unknown), f"for traces that are not in the store ({unknown})"),
+        (len(done.settled), "final labels of adjudication imported"),
+        (len(done.settled_before), "final labels differ from those in force (kept)"),
         (len(done.set_aside), "skipped: no blind label of a reviewer"),
     ):
         if n:

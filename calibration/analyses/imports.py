@@ -1,21 +1,11 @@
-"""Import verdicts and labels from files into the store, and export them."""
+"""Import verdicts and labels from files into the store; `exports` writes such files."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import pandas as pd
-
-from calibration.analyses.evidence.data import MISSING, UNKNOWN, group_names
-from calibration.analyses.evidence.from_store import (
-    batches_of,
-    drawn_by,
-    load_batch,
-    started,
-    with_judge,
-)
 from calibration.errors import CalibrationError, InputError, LabelRefusedError
 from calibration.records import (
     NO_VERDICT,
@@ -36,7 +26,7 @@ from calibration.store import (
     reviewer_id_of,
 )
 from calibration.tables.labels import EXPOSED, LabelRow, VerdictRow, label_rows, verdict_rows
-from calibration.tables.rows import Row, cell_text, located, none_of
+from calibration.tables.rows import cell_text, located, none_of
 from calibration.taxonomy import Taxonomy
 from calibration.trace_formats.fields import class_of_grade, wrong
 from calibration.trace_formats.json_scanner import decode_text
@@ -44,22 +34,7 @@ from calibration.trace_formats.reliability_fields import read_violations
 
 R = TypeVar("R", LabelRow, VerdictRow)
 
-LABEL_COLUMNS = (
-    "trace_id", "reviewer", "outcome", "adjudicated", "weight", "cluster", "rationale",
-    "evidence_step", "evidence_quote", "confidence", "tags", "sub_goals", "violations",
-    "perturbation", "exposed",
-)  # fmt: skip
-
-VERDICT_COLUMNS = (
-    "trace_id", "outcome", "sample", "judge", "workflow", "task", "stratum", "cost_usd", "units",
-    "ceiling_usd", "started_at", "agent", "model", "steps", "response_chars", "grade", "reason",
-    "evidence_step", "evidence_quote", "of_all", "cause", "prompt",
-)  # fmt: skip
-
-SKIPPED, ADJUDICATED = "a skipped trace, no label", "an adjudicated class, no reviewer's label"
-
-TAG_SEPARATOR = "; "
-NO_EVIDENCE = {"step_id": "", "quote": ""}
+SKIPPED, NOT_NAMED = "a skipped trace, no label", "not named"
 
 
 def import_verdicts(store: Store, path: Path, *, judge_id: str) -> ImportResult[str]:
@@ -133,21 +108,23 @@ def import_labels(store: Store, path: Path, *, batch_id: str) -> ImportResult[tu
     """Store the labels of a CSV, JSONL or Parquet file, with the columns of `label_rows`.
 
     Tags are separated by semicolons; `sub_goals` is a JSON object of states by sub-goal id, and
-    `violations` a JSON list of constraint, severity and step; empty: nobody asked for any. Rows
-    that are no blind label of a reviewer (skipped, adjudicated, exposed) are set aside. Raises
-    InputError if a row is invalid (then nothing of the file is stored); CalibrationError if no
-    label is for a trace of the batch.
+    `violations` a JSON list of constraint, severity and step; empty: nobody asked for any. An
+    adjudicated row is the consensus of its trace, and counted as `settled`. Rows that are no blind
+    label of a reviewer (skipped, exposed) are set aside. Raises InputError if a row is invalid
+    (then nothing of the file is stored); CalibrationError if no label is for a trace of the batch.
     """
     taxonomy = store.taxonomy()
     every = [(row, _no_label(row)) for row in _named(store, path, label_rows(path))]
-    rows = [row for row, why in every if why is None]
+    counted = [row for row, why in every if why is None]
     aside = [SetAside(file=str(path), line=row.line, reason=why) for row, why in every if why]
+    for row in counted:
+        _check_texts(path, row)
+    for row in counted:
+        _class_of(path, row, taxonomy.names)
+    decided = [_decision(taxonomy, batch_id, row) for row in counted if row.adjudicated]
+    rows = [row for row in counted if not row.adjudicated]
     names = [_reviewer(path, row) for row in rows]
     marks = [_marks(path, row) for row in rows]
-    for row in rows:
-        _check_texts(path, row)
-    for row in rows:
-        _class_of(path, row, taxonomy.names)
     drafts = [
         _draft(taxonomy, batch_id, reviewer_id_of(name), row, *of)
         for row, name, of in zip(rows, names, marks, strict=True)
@@ -158,13 +135,36 @@ def import_labels(store: Store, path: Path, *, batch_id: str) -> ImportResult[tu
             f"{path}: none of its {len(drafts)} labels is for a trace of batch {batch_id!r}; "
             "name the batch with --batch"
         )
+    if decided:
+        settled = store.import_consensus(batch_id, decided)
+        done = replace(
+            done,
+            unknown=tuple(dict.fromkeys((*done.unknown, *settled.unknown))),
+            settled=settled.imported,
+            settled_before=settled.changed,
+        )
     return replace(done, set_aside=tuple(aside))
 
 
 def _no_label(row: LabelRow) -> str | None:
-    if row.adjudicated or not row.outcome:
-        return ADJUDICATED if row.adjudicated else SKIPPED
+    if not row.outcome:
+        return SKIPPED
     return EXPOSED if row.exposed else None
+
+
+def _decision(taxonomy: Taxonomy, batch_id: str, row: LabelRow) -> LabelDraft:
+    """Return an adjudicated row as a decision, of its reviewer where it names one."""
+    by = reviewer_id_of(row.reviewer) or NOT_NAMED
+    return LabelDraft(
+        client_token=import_token(
+            f"adjudicated in {batch_id}", taxonomy.version, by, row.trace_id, row.outcome
+        ),
+        trace_id=row.trace_id,
+        reviewer_id=by,
+        batch_id=batch_id,
+        answers=taxonomy.answers_for(row.outcome),
+        rationale=row.rationale,
+    )
 
 
 def _reviewer(path: Path, row: LabelRow) -> str:
@@ -232,139 +232,3 @@ def _draft(
         sub_goals=sub_goals,
         violations=violations,
     )
-
-
-def stored_label_rows(store: Store, batch_id: str) -> list[Row]:
-    """Return the labels of a batch as rows for `import_labels` and `read_human_labels`.
-
-    One row a label, a skip or an adjudicated class, with the inverse inclusion probability of its
-    trace. Labelled traces first, in the order of the batch: a result on the file adds its numbers
-    in the order in which a result on the store does, and has the same last digit.
-    """
-    names = {r.reviewer_id: r.name for r in store.reviewers()}
-    batches = batches_of(store, batch_id)
-    traces = store.production_traces(arms=True)
-    if len(batches) > 1:
-        traces = batches[-1].population(traces)
-    items, events, _ = drawn_by(store, batches, traces)
-    items = items.set_index("trace_id")
-    about = store.trace_frame().set_index("trace_id")
-    given: dict[str, list[Row]] = {}
-    labelled: set[str] = set()
-    for event in events.to_dict("records"):
-        label = {str(name): value for name, value in event.items()}
-        given.setdefault(label["trace_id"], []).append(_label_row(label, names))
-        if label["kind"] == "label" and not label["exposed"]:
-            labelled.add(label["trace_id"])
-    for trace_id, outcome, *_ in store.consensus_frame().itertuples(index=False):
-        if trace_id in labelled:
-            given[trace_id].append({"reviewer": "", "outcome": outcome, "adjudicated": "yes"})
-    order = [t for t in items.index if t in labelled] + sorted(given.keys() - labelled)
-    return [
-        dict.fromkeys(LABEL_COLUMNS)
-        | row
-        | {
-            "trace_id": trace_id,
-            "weight": _number(1 / items["inclusion_probability"].get(trace_id, float("nan"))),
-            "cluster": about["task_key"].get(trace_id),
-            "perturbation": _text(about["perturbation"].get(trace_id)),
-        }
-        for trace_id in order
-        for row in sorted(given[trace_id], key=lambda row: (row["adjudicated"], row["reviewer"]))
-    ]
-
-
-def _label_row(label: Row, names: Mapping[str, str]) -> Row:
-    confidence = label["confidence"]
-    return {
-        "reviewer": names[label["reviewer_id"]],
-        "outcome": _text(label["outcome"]),
-        "adjudicated": "",
-        "rationale": _text(label["rationale"]) or _text(label["reason"]),
-        **_evidence(label["evidence"]),
-        "confidence": None if pd.isna(confidence) else int(confidence),
-        "tags": TAG_SEPARATOR.join(json.loads(_text(label["tags"]) or "[]")),
-        "sub_goals": _sub_goals_text(label["sub_goals"]),
-        "violations": _text(label["violations"]),
-        "exposed": "yes" if label["exposed"] and label["kind"] == "label" else "",
-    }
-
-
-def stored_verdict_rows(store: Store, batch_id: str, judge_id: str | None = None) -> list[Row]:
-    """Return the verdicts of a judge on the population of a batch, as rows for `read_verdicts`.
-
-    Every trace has a row, `no_verdict` where the judge gave none, and one more for each time it was
-    asked again. Raises as `load_batch` and `with_judge`.
-    """
-    data = with_judge(store, load_batch(store, batch_id, sample=False), judge_id)
-    judge = data.provenance.judge_id
-    again: dict[str, list[Row]] = {}
-    for verdict in store.verdict_samples(judge).to_dict("records"):
-        row = {str(name): value for name, value in verdict.items()}
-        again.setdefault(row["trace_id"], []).append(row)
-    texts = {
-        t.trace_id: t.response or "" for t in store.for_review(list(data.labelled["trace_id"]))
-    }
-    traces = data.traces.assign(
-        agent=group_names(data.traces, "agent"),
-        started_at=started(data.traces),
-        stratum=""
-        if data.strata is None
-        else [str(k + 1) if k != MISSING else "" for k in data.strata],
-    )
-    rows: list[Row] = []
-    for found in traces.to_dict("records"):
-        trace = {str(name): value for name, value in found.items()}
-        trace_id = trace["trace_id"]
-        of_trace = again.get(trace_id, [])
-        if not of_trace or of_trace[0]["sample"] > 0:
-            of_trace = [{"outcome": NO_VERDICT, "sample": 0}, *of_trace]
-        about = {
-            "trace_id": trace_id,
-            "judge": judge,
-            "workflow": trace["workflow"],
-            "task": trace["task_key"],
-            "stratum": trace["stratum"],
-            **{name: _number(trace[name]) for name in ("cost_usd", "units", "ceiling_usd")},
-            "started_at": "" if pd.isna(trace["started_at"]) else trace["started_at"].isoformat(),
-            "agent": "" if trace["agent"] == UNKNOWN else trace["agent"],
-            "model": _text(trace["model"]),
-            "steps": trace["n_steps"],
-            "response_chars": len(texts[trace_id]) if trace_id in texts else None,
-        }
-        rows += [dict.fromkeys(VERDICT_COLUMNS) | about | _verdict_row(row) for row in of_trace]
-    return rows
-
-
-def _verdict_row(verdict: Row) -> Row:
-    grade = verdict.get("grade")
-    return {
-        "outcome": verdict["outcome"],
-        "sample": verdict["sample"],
-        "of_all": "yes" if verdict.get("of_all") else "",
-        "cause": _text(verdict.get("cause")),
-        "prompt": _text(verdict.get("prompt")),
-        "grade": None if pd.isna(grade) else int(grade),
-        "reason": _text(verdict.get("reason")),
-        **_evidence(verdict.get("evidence")),
-    }
-
-
-def _evidence(stored: object) -> Row:
-    """Return the first quote: a row of CSV has one."""
-    first = (json.loads(_text(stored) or "[]") or [NO_EVIDENCE])[0]
-    return {"evidence_step": first["step_id"], "evidence_quote": first["quote"]}
-
-
-def _number(value: Any) -> float | None:
-    return None if pd.isna(value) else float(value)
-
-
-def _sub_goals_text(value: object) -> str:
-    sub_goals = json.loads(_text(value) or "{}")
-    return json.dumps(sub_goals, ensure_ascii=False) if sub_goals else ""
-
-
-def _text(value: object) -> str:
-    """Return the text of a cell, empty if missing (None or NaN)."""
-    return value if isinstance(value, str) else ""

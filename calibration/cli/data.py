@@ -1,24 +1,19 @@
-"""Commands that import traces, verdicts and labels, and export labels."""
+"""Commands that import traces, verdicts and labels."""
 
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from calibration.analyses import imports, trace_files
-from calibration.analyses.evidence.from_store import (
-    choose_batch,
-    pooled_id,
-)
-from calibration.analyses.judge.calibration import calibrated_labels
+from calibration.analyses.evidence.from_store import choose_batch
 from calibration.cli.terminal import (
     EXISTING,
     RUBRIC,
-    USE_JUDGE,
     Group,
     open_to_read,
     open_to_write,
@@ -34,17 +29,9 @@ from calibration.cli.terminal import (
 from calibration.errors import CalibrationError, InputError
 from calibration.records import CONSTRAINTS, SetAside
 from calibration.reporting import to_json
-from calibration.reporting.csv_exports import FORMATS as TABLES
-from calibration.reporting.csv_exports import write_labels
-from calibration.reporting.document import SIMULATED, percent_number
 from calibration.store import Store, make_way
-from calibration.tables.rows import Row, as_csv
 from calibration.taxonomy import Taxonomy, load_taxonomy
 from calibration.trace_formats import FORMATS, ImportSettings, load_settings
-
-with_csv = click.option(
-    "--output", type=EXISTING, help="Write to this file; without it, the rows are printed."
-)
 
 # Rows shown of those skipped for one reason.
 EXAMPLES = 3
@@ -177,7 +164,7 @@ def _settings(
 
 @click.group(cls=Group)
 def verdicts() -> None:
-    """Import and export the verdicts of a judge."""
+    """Import the verdicts of a judge; `asr export verdicts` writes them."""
 
 
 @verdicts.command(name="import")
@@ -216,63 +203,9 @@ def import_verdicts(file: Path, judge_id: str, path: Path, as_data: bool) -> Non
         print_next(f"calibrate --judge {shlex.quote(judge_id)}")
 
 
-@verdicts.command(name="export")
-@with_store
-@with_batch
-@click.option("--judge", "judge_id", help=USE_JUDGE)
-@with_csv
-def export_verdicts(
-    path: Path, batch_id: str | None, judge_id: str | None, output: Path | None
-) -> None:
-    """Write the verdicts of a judge on all traces that a batch was drawn from.
-
-    With the labels of the batch, `asr calibrate` gives the rate that it gives on the store.
-
-    \b
-    asr labels export --output labels.csv
-    asr verdicts export --judge judge-v2 --output verdicts.csv
-    asr calibrate --human labels.csv --verdicts verdicts.csv --overlap random
-    """
-    with open_to_read(path) as store:
-        rows = imports.stored_verdict_rows(store, pooled_id(store, batch_id), judge_id)
-        simulated = store.is_simulated()
-    _write_csv(path, output, imports.VERDICT_COLUMNS, rows, simulated=simulated)
-
-
 @click.group(cls=Group)
 def labels() -> None:
-    """Import and export labels as CSV."""
-
-
-@labels.command(name="export")
-@with_store
-@with_batch
-@with_csv
-def export_labels(path: Path, batch_id: str | None, output: Path | None) -> None:
-    """Write the labels, skips and adjudicated classes of a batch as CSV.
-
-    \b
-    asr labels export --output labels.csv
-    """
-    with open_to_read(path) as store:
-        rows = imports.stored_label_rows(store, pooled_id(store, batch_id))
-        simulated = store.is_simulated()
-    _write_csv(path, output, imports.LABEL_COLUMNS, rows, simulated=simulated)
-
-
-def _write_csv(
-    path: Path, output: Path | None, columns: Sequence[str], rows: Sequence[Row], *, simulated: bool
-) -> None:
-    """Write rows of a store to a file, or to standard output."""
-    if output is not None and output.exists() and output.samefile(path):
-        raise InputError(f"{output}: is the store itself; choose another file for --output")
-    text = as_csv(columns, rows)
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    output.write_text(text, encoding="utf-8", newline="")
-    print_lines([SIMULATED] if simulated else [])
-    print_lines([f"{len(rows):,} rows in {output}"])
+    """Import labels, and say what reviewers mark; `asr export labels` writes them."""
 
 
 @labels.command(name="violations")
@@ -303,38 +236,6 @@ def violations(state: str | None, path: Path, as_data: bool) -> None:
         print_lines(["reviewers are not asked for safety violations"])
 
 
-@labels.command(name="calibrated")
-@with_store
-@with_batch
-@click.option("--judge", "judge_id", help=USE_JUDGE)
-@click.option(
-    "--out",
-    type=EXISTING,
-    required=True,
-    help="Write to this file, which ends in .csv, .parquet or .jsonl.",
-)
-def calibrated(path: Path, batch_id: str | None, judge_id: str | None, out: Path) -> None:
-    """Write how probable each class is for each verdict on production.
-
-    FILE.about.json, beside FILE, holds the calibration it comes from and the rate to report: the
-    mean of these labels is not the rate.
-
-    \b
-    asr labels calibrated --judge judge-1 --out labels.parquet
-    """
-    if path.exists() and out.exists() and out.samefile(path):
-        raise InputError(f"{out}: is the store itself; choose another file for --out")
-    if out.suffix.lower() not in TABLES:
-        raise InputError(f"{out}: must end in {', '.join(TABLES)}")
-    with open_to_read(path) as store:
-        found = calibrated_labels(store, batch_id, judge_id=judge_id)
-    beside = write_labels(found, out)
-    print_lines([SIMULATED] if found.simulated else [])
-    print_lines([f"{len(found.frame):,} calibrated labels in {out}, what they are in {beside}"])
-    print_lines([f"  the rate is {percent_number(found.headline)}"])
-    print_lines([f"  note: {found.note}"] if found.note else [])
-
-
 @labels.command(name="import")
 @click.argument("file", type=EXISTING)
 @with_store
@@ -342,6 +243,8 @@ def calibrated(path: Path, batch_id: str | None, judge_id: str | None, out: Path
 @with_json
 def import_labels(file: Path, path: Path, batch_id: str | None, as_data: bool) -> None:
     """Import labels that were made elsewhere: trace_id, reviewer, outcome, rationale and more.
+
+    A row that is marked as adjudicated is the final class of its trace.
 
     \b
     asr labels import labels.csv --batch production-001
@@ -360,6 +263,8 @@ def import_labels(file: Path, path: Path, batch_id: str | None, as_data: bool) -
                 ],
                 "not_in_batch": list(done.unknown),
                 "set_aside": len(done.set_aside),
+                "adjudicated": len(done.settled),
+                "adjudicated_otherwise": list(done.settled_before),
             }
         )
         return
@@ -369,6 +274,11 @@ def import_labels(file: Path, path: Path, batch_id: str | None, as_data: bool) -
         f"{len(done.changed)} differ from stored ones (kept), "
         f"{len(done.unknown)} traces are not in the batch"
     )
+    if done.settled or done.settled_before:
+        click.echo(
+            f"  adjudicated classes: {len(done.settled)} stored, "
+            f"{len(done.settled_before)} differ from stored ones (kept)"
+        )
     for reason, n in Counter(row.reason for row in done.set_aside).items():
         click.echo(f"  skipped: {n}: {reason}")
     print_next(f"agreement --batch {shlex.quote(batch.batch_id)}")

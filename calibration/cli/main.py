@@ -32,6 +32,7 @@ SECTIONS = {
         "status": "results", "report": "results", "compare": "results", "gate": "gate",
         "trials": "trials", "tasks": "tasks", "reliability": "reliability", "tools": "tools",
         "grade": "tools", "layers": "results", "traces": "traces", "verify": "results",
+        "export": "export",
     },
     "Upkeep": {
         "backup": "upkeep", "restore": "upkeep", "upgrade": "upkeep", "doctor": "upkeep",

@@ -156,6 +156,41 @@ class TreeJudge:
                 return self._none(trace, sample, so_far, read.cause)
         raise AssertionError("the last round returns")  # pragma: no cover
 
+    def lessons(
+        self, trace: TraceForReview, content_hash: str, answer: Mapping[str, Any]
+    ) -> list[list[dict[str, str]]] | None:
+        """Return conversations to train a judge on, one a call; None if the trace does not fit.
+
+        Each has the messages that the judge sends and, as the last one, the reply that it should
+        get, which it would read as this answer.
+
+        Parameters
+        ----------
+        trace, content_hash
+            As of `next_step`.
+        answer
+            ``subgoals``, ``violations``, and a part for each question on the path.
+        """
+        path = path_of(answer, self.taxonomy)
+        forms = [ALL] if self.version.plan == "one_call" else [node.id for node in path]
+        found = []
+        for call, form in enumerate(forms):
+            messages = self._messages(
+                trace, content_hash,
+                _SoFar(token_limit=self.version.token_limit, form=form, call=call),
+            )  # fmt: skip
+            if messages is None:
+                return None
+            codes = {
+                "head": self._renderer.head,
+                "tail": self._renderer.tail(content_hash, call),
+            }
+            fields = self._schemas[form]["properties"]
+            said = {name: codes.get(name, answer.get(name)) for name in fields}
+            reply = {"role": "assistant", "content": json.dumps(said, ensure_ascii=False)}
+            found.append([*map(dict, messages.messages), reply])
+        return found
+
     def _first_form(self) -> str:
         """Return what the first call asks for."""
         by_plan = {"plan_first": PLAN, "per_node": self.taxonomy.root.id}

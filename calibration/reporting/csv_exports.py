@@ -1,13 +1,9 @@
 """CSV exports of agreement, judge traces, labels and grades; no cell runs as a formula."""
 
-import json
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from calibration.analyses.agreement.analysis import AgreementAnalysis
 from calibration.analyses.agreement.traces import TraceSet, rated_traces
@@ -15,21 +11,20 @@ from calibration.analyses.evidence.data import ReviewedTrace, ReviewerLabel
 from calibration.analyses.judge.calibration import CalibratedLabels
 from calibration.analyses.judge.diagnostics import JudgedTraces
 from calibration.analyses.reliability.grading import ProposedGrade
-from calibration.errors import InputError
 from calibration.records import Evidence
 from calibration.reporting import to_json
 from calibration.reporting.to_json import Json
-from calibration.tables.rows import Row, as_csv
+from calibration.tables.rows import FLAG, NUMBER, TEXT, WHOLE, Row, TypedRows, as_csv
 
-ESTIMATE = ("value", "lower", "upper", "confidence_level", "n", "method", "status")
+ESTIMATE_COLUMNS = {
+    "what": TEXT, "value": NUMBER, "lower": NUMBER, "upper": NUMBER, "confidence_level": NUMBER,
+    "n": WHOLE, "method": TEXT, "status": TEXT, "simulated": FLAG,
+}  # fmt: skip
 
 COLUMNS = (
     "trace_id", "workflow", "agent", "verdict", "human", "adjudicated", "question",
     "credit_difference", "moves", "judge_reason", "judge_evidence",
 )  # fmt: skip
-
-FORMATS = (".csv", ".parquet", ".jsonl")
-
 
 GRADES = ("trace_id", "workflow", "task", "grader", "reason")
 
@@ -55,19 +50,33 @@ def grades_as_csv(grades: Iterable[ProposedGrade]) -> str:
     return as_csv([*GRADES, "proposed"], rows)
 
 
-def estimates(result: AgreementAnalysis) -> str:
+def estimate_rows(result: AgreementAnalysis) -> TypedRows:
     """Return every estimate of a result, one per row; `what` is its path in the JSON."""
-    rows = [
+    rows = (
         {
             "what": what,
             "value": of["value"],
             "lower": None if of["interval"] is None else of["interval"][0],
             "upper": None if of["interval"] is None else of["interval"][1],
             **{name: of[name] for name in ("confidence_level", "n", "method", "status")},
+            "simulated": result.simulated,
         }
         for what, of in _estimates(to_json.data(result), "")
-    ]
-    return as_csv(["what", *ESTIMATE], rows)
+    )
+    about: Row = {
+        "what": "agreement of reviewers",
+        "batch_id": result.batch_id,
+        "taxonomy": result.taxonomy_version,
+        "fingerprint": result.fingerprint,
+        "simulated": result.simulated,
+    }
+    return TypedRows(columns=ESTIMATE_COLUMNS, rows=rows, about=about)
+
+
+def estimates(result: AgreementAnalysis) -> str:
+    """Return `estimate_rows` as CSV."""
+    found = estimate_rows(result)
+    return as_csv(list(found.columns), found.plain())
 
 
 def _estimates(data: Any, where: str) -> Iterator[tuple[str, Json]]:
@@ -190,29 +199,19 @@ def about(labels: CalibratedLabels) -> Json:
     }
 
 
+def probability_rows(labels: CalibratedLabels) -> TypedRows:
+    """Return the calibrated labels as rows for a file."""
+    frame = labels.frame.assign(simulated=labels.simulated)
+    kinds = {"f": NUMBER, "i": WHOLE, "b": FLAG}
+    names = tuple(map(str, frame.columns))
+    return TypedRows(
+        columns={name: kinds.get(frame[name].dtype.kind, TEXT) for name in names},
+        rows=(dict(zip(names, row, strict=True)) for row in frame.itertuples(index=False)),
+        about=about(labels),
+    )
+
+
 def labels_csv(labels: CalibratedLabels) -> str:
     """Return the labels as CSV."""
-    rows = (
-        {str(name): value for name, value in row.items()} for row in labels.frame.to_dict("records")
-    )
-    return as_csv([str(name) for name in labels.frame.columns], rows)
-
-
-def write_labels(labels: CalibratedLabels, target: Path) -> Path:
-    """Write the labels and a description file beside them, and return the latter."""
-    form = target.suffix.lower()
-    if form not in FORMATS:
-        raise InputError(f"{target}: must end in {', '.join(FORMATS)}")
-    beside = target.with_name(target.name + ".about.json")
-    words = json.dumps(about(labels), indent=2, ensure_ascii=False, allow_nan=False)
-    if form == ".csv":
-        target.write_text(labels_csv(labels), encoding="utf-8", newline="")
-    elif form == ".jsonl":
-        text = labels.frame.to_json(orient="records", lines=True, double_precision=15)
-        target.write_text(text, encoding="utf-8")
-    else:
-        table = pa.Table.from_pandas(labels.frame, preserve_index=False)
-        known = table.schema.metadata or {}
-        pq.write_table(table.replace_schema_metadata({**known, b"about": words.encode()}), target)
-    beside.write_text(words + "\n", encoding="utf-8")
-    return beside
+    found = probability_rows(labels)
+    return as_csv(list(found.columns), found.plain())

@@ -13,12 +13,13 @@ from uuid import uuid4
 import pandas as pd
 
 from calibration.errors import InputError, LabelRefusedError
-from calibration.records import CAUSES, Label
+from calibration.records import CAUSES, Label, LabelDraft
 from calibration.store.batches import Batch, BatchStore
 from calibration.store.database import Cursor, event_of_token, record_audit, rows, utc_now
 from calibration.store.labels import Receipt, bounded, read_labels
 from calibration.store.leases import StoreProgress
-from calibration.store.people import LEAD, REVIEWER, check_lead, open_to
+from calibration.store.people import ADMIN, LEAD, REVIEWER, check_lead, open_to
+from calibration.store.traces import ImportResult
 from calibration.taxonomy import Taxonomy
 
 # Labels that count: blind ones.
@@ -279,6 +280,51 @@ class AdjudicationStore(BatchStore):
                 event |= _provenance(cursor, taxonomy, event, batch_id, labels)
             event_id = _append(cursor, taxonomy.version, "consensus", token, event)
         return Receipt(event_id=event_id, outcome=outcome, duplicate=False)
+
+    @open_to(ADMIN)
+    def import_consensus(self, batch_id: str, decisions: Sequence[LabelDraft]) -> ImportResult[str]:
+        """Store the classes that adjudication elsewhere gave traces of a batch, once each.
+
+        The `reviewer_id` of a decision is its adjudicator. None overrides a consensus in force or
+        one that was withdrawn.
+        """
+        taxonomy = self._rules()
+        version = taxonomy.version
+        found: dict[str, list[str]] = {"imported": [], "already_there": [], "changed": []}
+        with self._db.write() as cursor:
+            here = _column(cursor, "SELECT trace_id FROM batch_item JOIN batch USING (batch_id) "
+                           "WHERE batch_id = ? AND purpose = 'production'", [batch_id])  # fmt: skip
+            simulated = dict(cursor.execute("SELECT trace_id, simulated FROM trace").fetchall())
+            tokens = set(_column(cursor, "SELECT client_token FROM adjudication_event", []))
+            missing = {d.trace_id for d in decisions} - set(here)
+            for draft in decisions:
+                if draft.trace_id in missing:
+                    continue
+                outcome = taxonomy.outcome(draft.answers)
+                standing = standing_consensus(cursor, version, draft.trace_id)
+                event = {
+                    "trace_id": draft.trace_id, "answers": json.dumps(draft.answers),
+                    "outcome": outcome, "adjudicator": draft.reviewer_id,
+                    "rationale": bounded(draft.rationale),
+                    "simulated": simulated[draft.trace_id],
+                }  # fmt: skip
+                if standing is not None:
+                    same = standing["outcome"] == outcome
+                    found["already_there" if same else "changed"].append(draft.trace_id)
+                elif draft.client_token in tokens:
+                    found["already_there"].append(draft.trace_id)
+                else:
+                    _append(cursor, version, "consensus", draft.client_token, event)
+                    found["imported"].append(draft.trace_id)
+            if found["imported"]:
+                n = len(found["imported"])
+                record_audit(cursor, "consensus imported", batch_id=batch_id, stored=n)
+        return ImportResult(
+            imported=tuple(found["imported"]),
+            already_there=tuple(found["already_there"]),
+            changed=tuple(found["changed"]),
+            unknown=tuple(sorted(missing)),
+        )
 
     @open_to(LEAD, oneself="adjudicator")
     def withdraw_consensus(

@@ -69,7 +69,7 @@ HANDED_OVER = (
     "link", "unlink",
     "ingest_written", "add_batch", "rename_batch", "assign_batch", "import_labels",
     "set_certificate_demand", "add_verdicts", "write_backup", "add_judge", "use_judge", "add_look",
-    "set_violation_marking",
+    "set_violation_marking", "import_consensus", "spend_labels",
 )  # fmt: skip
 
 _convert = make_converter()

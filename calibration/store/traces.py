@@ -314,6 +314,8 @@ class ImportResult(Generic[K]):
     graded: tuple[str, ...] = ()  # traces whose grade is new
     other_grade: tuple[str, ...] = ()  # traces that have another grade, which stays
     set_aside: tuple[SetAside, ...] = ()  # rows that hold nothing to import
+    settled: tuple[str, ...] = ()  # traces that got their adjudicated class
+    settled_before: tuple[str, ...] = ()  # traces that had another one, which stays
 
     def why_kept(self, trace_id: str) -> str:
         """Return the remedy for a changed trace."""
@@ -1019,6 +1021,15 @@ class TraceStore(StorePart):
                 "WHERE list_contains(?::VARCHAR[], source_id) AND source <> ? "
                 "AND source_id NOT IN (SELECT trace_id FROM trace) GROUP BY source_id",
                 [wanted, REFERENCE_SOURCE],
+            ).fetchall()
+        return dict(found)
+
+    @open_to(LEAD)
+    def ids_at_source(self, source: str) -> dict[str, str]:
+        """Return the ids that the traces of a source have there, by trace id."""
+        with self._db.read() as cursor:
+            found = cursor.execute(
+                "SELECT trace_id, source_id FROM trace WHERE source = ? ORDER BY seq", [source]
             ).fetchall()
         return dict(found)
 

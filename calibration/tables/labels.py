@@ -136,8 +136,8 @@ def label_rows(source: Source, *, required: Sequence[str] = ()) -> Iterator[Labe
     """Yield the rows of a table of human labels.
 
     Columns: trace_id, outcome; optional reviewer, adjudicated, weight, cluster, rationale,
-    evidence_step, evidence_quote, confidence (1 to 3), tags, sub_goals, exposed, perturbation,
-    violations. `required` ones must not be empty.
+    evidence (a list, as JSON in CSV) or evidence_step and evidence_quote, confidence (1 to 3),
+    tags, sub_goals, exposed, perturbation, violations. `required` ones must not be empty.
     """
     for line, row in _with_outcome(source, required):
         with located(place_of(source), line):
@@ -199,7 +199,7 @@ def read_human_labels(source: Source) -> LabelFile:
         with located(path, label.line):
             _check_against(before, label)
         by_trace.setdefault(label.trace_id, []).append(label)
-        if label.reviewer:
+        if label.reviewer and not label.adjudicated:
             reviewers[label.reviewer] = None
     if not any(label.outcome for rows in by_trace.values() for label in rows):
         raise InputError(f"{path}: holds no labels")

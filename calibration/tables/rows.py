@@ -1,4 +1,4 @@
-"""Rows of CSV, JSONL and Parquet files: reading them with their line, and writing CSV.
+"""Rows of CSV, JSONL and Parquet files: reading them with their line, and writing them.
 
 The `cell_...` functions read one field of a row: None where it is missing, FieldError where it is
 not valid.
@@ -6,13 +6,16 @@ not valid.
 
 import csv
 import io
+import itertools
+import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import pandas as pd
@@ -20,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calibration.errors import InputError
-from calibration.files import open_file
+from calibration.files import open_file, written_whole
 from calibration.records import Evidence
 from calibration.trace_formats.base import MAX_TRACE_BYTES
 from calibration.trace_formats.fields import (
@@ -42,6 +45,11 @@ MAX_TAGS, MAX_TAG = 50, 80  # tags of a row, characters of one; more are cut
 MAX_TABLE_BYTES = 500_000_000
 MAX_ROWS = 5_000_000
 BATCH = 1_000  # rows of Parquet that are held at a time
+ROW_GROUP = 10_000  # rows of Parquet that are written at a time
+SEPARATOR = "; "  # of texts in one cell of CSV
+FORMATS = (".csv", ".jsonl", ".parquet")
+TEXT, NUMBER, WHOLE = pa.string(), pa.float64(), pa.int64()
+FLAG, TIME, TEXTS = pa.bool_(), pa.timestamp("us", tz="UTC"), pa.list_(pa.string())
 YES, NO = ("true", "yes", "1"), ("", "false", "no", "0")
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _GUARDED = re.compile(r"'+[=+\-@\t\r]")
@@ -219,6 +227,8 @@ def cell_words(row: Row, name: str) -> str | None:
 def cell_evidence(row: Row) -> tuple[Evidence, ...]:
     """Return the quotes of a row: evidence_step and evidence_quote, or a list under `evidence`."""
     given = row.get("evidence")
+    if isinstance(given, str) and given.lstrip().startswith("["):  # of CSV
+        given = decode_text(given)
     if given is None or given == "":
         quote = cell_words(row, "evidence_quote")
         step = cell_words(row, "evidence_step") or ""
@@ -271,12 +281,95 @@ def unguard(text: str) -> str:
 def as_csv(columns: Sequence[str], rows: Iterable[Row]) -> str:
     """Return rows as CSV, with a quote before a text that a spreadsheet would run."""
     text = io.StringIO(newline="")
-    writer = csv.writer(text)
+    write_csv(text, columns, rows)
+    return text.getvalue()
+
+
+def write_csv(file: TextIO, columns: Sequence[str], rows: Iterable[Row]) -> int:
+    """Write rows as `as_csv` does, one by one, and return how many they were."""
+    writer, n = csv.writer(file), 0
     writer.writerow(map(guard, columns))
     for row in rows:
         cells = (row[name] for name in columns)
         writer.writerow([guard(cell) if isinstance(cell, str) else cell for cell in cells])
-    return text.getvalue()
+        n += 1
+    return n
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypedRows:
+    """Rows to write as a file, read once; they have all columns, each of one type.
+
+    `about` : what a reader must know of all rows, which a Parquet file carries as metadata.
+    """
+
+    columns: Mapping[str, pa.DataType]
+    rows: Iterable[Row]
+    about: Row = field(default_factory=dict)
+
+    def plain(self) -> Iterator[Row]:
+        """Yield the rows as cells of CSV: lists and objects as text, a flag as yes or empty."""
+        columns = self.columns.items()
+        return ({name: _plain(row[name], kind) for name, kind in columns} for row in self.rows)
+
+
+def write_rows(found: TypedRows, target: Path, *, replace: bool = False) -> int:
+    """Write rows to a CSV, JSONL or Parquet file, by its ending, and return how many they were.
+
+    The file is there whole or not at all, and no more than 10,000 rows are held. Raises InputError
+    if it has another ending, or exists and is not to be replaced.
+    """
+    form = target.suffix.lower()
+    if form not in FORMATS:
+        raise InputError(f"{target}: must end in {', '.join(FORMATS)}")
+    with written_whole(target, replace=replace) as path:
+        if form == ".parquet":
+            return _write_parquet(found, path)
+        with path.open("w", encoding="utf-8", errors="surrogatepass", newline="") as file:
+            if form == ".csv":
+                return write_csv(file, list(found.columns), found.plain())
+            n = 0
+            for row in found.rows:
+                whole = {name: _of_json(row[name]) for name in found.columns}
+                file.write(json.dumps(whole, ensure_ascii=False, allow_nan=False) + "\n")
+                n += 1
+            return n
+
+
+def _write_parquet(found: TypedRows, path: Path) -> int:
+    about = {"about": json.dumps(found.about, ensure_ascii=False)} if found.about else None
+    schema, n = pa.schema(found.columns.items(), metadata=about), 0
+    rows = iter(found.rows)
+    with pq.ParquetWriter(path, schema) as file:
+        while chunk := [
+            {name: _storable(row[name]) for name in found.columns}
+            for row in itertools.islice(rows, ROW_GROUP)
+        ]:
+            file.write_table(pa.Table.from_pylist(chunk, schema=schema))
+            n += len(chunk)
+    return n
+
+
+def _of_json(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _storable(value: Any) -> Any:
+    """Return a value for Parquet: what JSON alone has a form for is text."""
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
+    return value
+
+
+def _plain(value: Any, kind: pa.DataType) -> Any:
+    """Return a value as a cell of CSV."""
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    if isinstance(value, list) and kind == TEXTS:
+        return SEPARATOR.join(value)
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False)
+    return _of_json(value)
 
 
 def _csv_rows(

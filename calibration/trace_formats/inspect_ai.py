@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from calibration.errors import TraceFormatError
 from calibration.records import Attachment, SetAside, Trace, Verdict, trace_identity
@@ -48,6 +49,7 @@ from calibration.trace_formats.fields import (
 )
 from calibration.trace_formats.json_scanner import JsonText
 from calibration.trace_formats.messages import read_messages
+from calibration.trace_formats.spans import OWN_SCORES
 
 SOURCE = "inspect-ai"
 HEADER, START = "header.json", "_journal/start.json"
@@ -217,7 +219,7 @@ class _Log:
         taxonomy = self.settings.taxonomy
         scores = sample.get("scores")
         # Logs of 2024 have one score without a name.
-        named = scores if isinstance(scores, dict) else {"score": sample.get("score")}
+        named = _theirs(scores) if isinstance(scores, dict) else {"score": sample.get("score")}
         order = sorted(named, key=lambda name: name != self.headline)
         found: list[Verdict] = []
         human: list[HumanScore] = []
@@ -239,6 +241,13 @@ class _Log:
             rest = [v for v in found if v.judge_id != first.judge_id]
             return first, tuple(rest), tuple(human)
         return (found[0] if found else None), tuple(found[1:]), tuple(human)
+
+
+def _theirs(scores: Any) -> Any:
+    """Return scores without those that were made of classes of the store (`OWN_SCORES`)."""
+    if not isinstance(scores, dict):
+        return scores
+    return {name: of for name, of in scores.items() if not str(name).startswith(OWN_SCORES)}
 
 
 def _name(value: object) -> str | None:
@@ -395,7 +404,7 @@ def _metadata(sample: Mapping[str, object], undated: bool) -> Iterator[tuple[str
     own = sample.get("metadata")
     if isinstance(own, dict):
         yield from own.items()
-    yield "scores", sample.get("scores")
+    yield "scores", _theirs(sample.get("scores"))
     yield "model_usage", sample.get("model_usage")
     yield "working_time", sample.get("working_time")
     yield "error", part(sample, "error", "message")

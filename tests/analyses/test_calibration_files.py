@@ -12,7 +12,7 @@ import pytest
 
 from calibration.analyses.evidence.data import nonresponse_weights
 from calibration.analyses.evidence.from_files import Ceilings, load_tables, read_tables
-from calibration.analyses.imports import stored_label_rows, stored_verdict_rows
+from calibration.analyses.exports import label_table, verdict_table
 from calibration.analyses.judge.calibration import (
     CalibrationOptions,
     JudgeCalibration,
@@ -418,8 +418,8 @@ def test_labels_of_one_class_have_the_exact_bound_in_files_as_in_the_store(
     world.label("Ann", dict.fromkeys(world.drawn, "complete"))
     world.judge({t: "complete" if k % 4 else "abandoned" for k, t in enumerate(ids(400))})
     stored = analyse_judge(world.store)
-    labels = pd.DataFrame(stored_label_rows(world.store, world.batch_id))
-    verdicts = pd.DataFrame(stored_verdict_rows(world.store, world.batch_id))
+    labels = pd.DataFrame(label_table(world.store, world.batch_id).rows)
+    verdicts = pd.DataFrame(verdict_table(world.store, world.batch_id).rows)
     files = calibrated(labels, verdicts)
     for found in (stored, files):
         net = found.calibration.estimates["post_stratified"].net

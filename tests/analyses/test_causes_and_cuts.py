@@ -8,13 +8,8 @@ import pytest
 
 from calibration.analyses.evidence.data import MOST_CAUSES, verdict_codes
 from calibration.analyses.evidence.from_files import load_tables
-from calibration.analyses.imports import (
-    LABEL_COLUMNS,
-    VERDICT_COLUMNS,
-    import_verdicts,
-    stored_label_rows,
-    stored_verdict_rows,
-)
+from calibration.analyses.exports import label_table, verdict_table
+from calibration.analyses.imports import import_verdicts
 from calibration.analyses.judge.calibration import (
     CalibrationOptions,
     analyse_judge,
@@ -24,7 +19,7 @@ from calibration.analyses.judge.diagnostics import diagnose_judge
 from calibration.analyses.judge.groups import analyse_groups, group_rates
 from calibration.errors import CalibrationError
 from calibration.records import Verdict
-from calibration.tables.rows import as_csv
+from calibration.tables.rows import write_rows
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids, known
 
@@ -76,12 +71,12 @@ def test_traces_that_were_cut_to_fit_are_groups_of_their_own(world: World) -> No
 def test_files_say_the_same_as_the_store(world: World, tmp_path: Path) -> None:
     batch, store = world.batch_id, world.store
     tables = {}
-    for name, columns, rows in (
-        ("labels", LABEL_COLUMNS, stored_label_rows(store, batch)),
-        ("verdicts", VERDICT_COLUMNS, stored_verdict_rows(store, batch)),
+    for name, found in (
+        ("labels", label_table(store, batch)),
+        ("verdicts", verdict_table(store, batch)),
     ):
         tables[name] = tmp_path / f"{name}.csv"
-        tables[name].write_text(as_csv(columns, rows), encoding="utf-8")
+        write_rows(found, tables[name])
     options = CalibrationOptions()
     data = load_tables(tables["labels"], tables["verdicts"])
     of_files, of_store = calibrate_judge(data, options), analyse_judge(store, batch)

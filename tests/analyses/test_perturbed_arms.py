@@ -9,8 +9,8 @@ import pytest
 from calibration.analyses.agreement.analysis import analyse_agreement
 from calibration.analyses.evidence.from_files import load_tables
 from calibration.analyses.evidence.from_store import load_batch
+from calibration.analyses.exports import label_table
 from calibration.analyses.gates.run import gate_files, gate_store
-from calibration.analyses.imports import stored_label_rows
 from calibration.analyses.judge.calibration import analyse_judge
 from calibration.analyses.judge.report import JudgeReport
 from calibration.analyses.reviewers.adjudication import adjudication_work
@@ -203,7 +203,7 @@ def test_their_labels_are_settled_and_exported(new_world: NewWorld) -> None:
     marked(world.store, ids(6)[:2])
     work = adjudication_work(world.store, world.batch_id, "lea")
     assert {due.trace_id for due in work.due} == set(ids(6))
-    rows = stored_label_rows(world.store, world.batch_id)
+    rows = list(label_table(world.store, world.batch_id).rows)
     arms_of = {row["trace_id"]: row["perturbation"] for row in rows}
     assert {t for t, arm in arms_of.items() if arm == "fault"} == set(ids(6)[:2])
     assert len(rows) == 12

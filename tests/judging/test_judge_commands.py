@@ -119,8 +119,8 @@ def test_the_ten_commands_of_the_document_calibrate_a_judge(
     assert found["judge_id"] == "strict"
     # The verdict of three samples is none of them: files say the same of the judge.
     files = [tmp_path / name for name in ("labels.csv", "verdicts.csv")]
-    asr("labels", "export", "--output", files[0])
-    asr("verdicts", "export", "--output", files[1])
+    asr("export", "labels", files[0])
+    asr("export", "verdicts", files[1])
     from_files = run("calibrate", "--human", files[0], "--verdicts", files[1], "--json")
     again = json.loads(from_files.stdout)
     assert again["diagnostics"]["retest"] == found["diagnostics"]["retest"]

@@ -42,7 +42,8 @@ FOR_REVIEWERS = NOT_IN_ONES_NAME | {
 }  # fmt: skip
 
 FOR_ADMINS = {
-    "access", "add_reviewer", "audit_trail", "import_labels", "link", "make_first_admin",
+    "access", "add_reviewer", "audit_trail", "import_consensus", "import_labels", "link",
+    "make_first_admin",
     "person_of_session", "set_certificate_demand", "set_identities", "set_passphrase",
     "set_role", "set_taxonomy", "sign_in_by_provider", "sign_in_is_configured", "store_hash",
     "take_passphrase", "unlink", "verify_sign_in", "wants_first_admin", "write_backup",

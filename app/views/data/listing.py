@@ -297,6 +297,10 @@ def _use(store: Store, chosen: TraceFilter, n: int) -> None:
             ),
             file_name="traces.csv", mime="text/csv", on_click="ignore", key="data_export",
         )  # fmt: skip
+        st.caption(
+            "Labels, final labels, verdicts, training data for a judge, scores for the platform "
+            f"and a dataset to share: `{session.command('export --help')}`."
+        )
 
 
 def _batch(store: Store, chosen: TraceFilter, n: int) -> None:

@@ -152,7 +152,7 @@ def as_json(_: Store, found: Found) -> str:
 
 
 def labels(store: Store, found: Found) -> str:
-    """Return the calibrated labels as ``asr labels calibrated`` writes them."""
+    """Return the calibrated labels as ``asr export probabilities`` writes them."""
     asked = found.asked
     return labels_csv(calibrated_labels(store, asked.batch_id, judge_id=asked.judge_id))
 
