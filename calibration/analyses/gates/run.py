@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from calibration.analyses.evidence.data import (
     CalibrationData,
+    among,
     frames_digest,
     package_version,
     settings_digest,
@@ -872,7 +873,7 @@ def _orders(
     if not rules:
         return ()
     frame = store.repeated_frame()
-    frame = frame[frame["trace_id"].isin(loaded.traces["trace_id"])]
+    frame = frame[among(frame["trace_id"], loaded.traces["trace_id"])]
     runs = [
         (str(trace_id), str(task), actions)
         for trace_id, task, actions in zip(
