@@ -134,10 +134,11 @@ def weeks_of(times: "pd.Series[pd.Timestamp]") -> "pd.Series[str]":
     >>> weeks_of(pd.Series(pd.to_datetime(["2026-11-04", None]))).tolist()
     ['2026-W45', nan]
     """
-    iso = times.dt.isocalendar()
+    of, days = pd.factorize(times.dt.normalize())  # few days hold all moments
+    iso = pd.Series(days).dt.isocalendar()
     parts = zip(iso["year"], iso["week"], strict=True)
-    names = [None if pd.isna(year) else f"{year:04d}-W{week:02d}" for year, week in parts]
-    return pd.Series(names, index=times.index, dtype="str")
+    names = [*(f"{year:04d}-W{week:02d}" for year, week in parts), None]
+    return pd.Series(names, dtype="str").take(of).set_axis(times.index)
 
 
 def first_day(week: str) -> date:

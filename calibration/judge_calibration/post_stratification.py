@@ -643,7 +643,9 @@ def class_shares(
         why = "no labelled traces or no verdicts: label a random sample of production"
         refused = not_estimable(why, method=SHARES_METHOD, confidence_level=confidence_level)
         return (refused,) * n_classes
-    joined = join(labelled, production, estimand=estimand, minimum_labels=minimum_labels)
+    # No cost is in a share: a few kinds of runs take the place of all.
+    alike = replace(production, runs=production.runs.by_verdict())
+    joined = join(labelled, alike, estimand=estimand, minimum_labels=minimum_labels)
     return tuple(limited_share(joined.mean(column), joined, confidence_level) for column in human.T)
 
 

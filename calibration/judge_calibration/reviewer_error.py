@@ -249,7 +249,7 @@ def two_phase_shares(
             few(n_overlap), method=METHOD, n=overlap.size, confidence_level=confidence_level
         )
         return (refused,) * n_classes
-    joined = join(labelled, production)
+    joined = join(labelled, replace(production, runs=production.runs.by_verdict()))
     phases = _Phases.of(joined, overlap)
     return tuple(
         limited_share(

@@ -172,6 +172,28 @@ class ProductionRuns:
     tasks: NDArray[np.generic] | None = None
     table: IntArray | None = None
 
+    def by_verdict(self) -> "ProductionRuns":
+        """Return the runs without penalties: those of one verdict and task are equal.
+
+        Examples
+        --------
+        >>> runs = ProductionRuns(
+        ...     verdicts=np.array([0, 2, 0]), penalties=np.array([0.1, 0.0, 0.3]), times=np.ones(3)
+        ... )
+        >>> runs.by_verdict().times.tolist()
+        [2.0, 1.0]
+        """
+        tasks = None if self.tasks is None else np.unique(self.tasks, return_inverse=True)
+        width = int(self.verdicts.max(initial=0)) + 1
+        keys = self.verdicts if tasks is None else tasks[1].ravel() * width + self.verdicts
+        kinds, of = np.unique(keys, return_inverse=True)
+        return ProductionRuns(
+            verdicts=kinds % width,
+            penalties=np.zeros(kinds.size),
+            times=np.bincount(of.ravel(), weights=self.times, minlength=kinds.size),
+            tasks=None if tasks is None else tasks[0][kinds // width],
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RepeatedTasks:

@@ -28,6 +28,13 @@ from calibration.store.database import (
 from calibration.taxonomy import Taxonomy, taxonomy_from_dict
 from calibration.text import shown
 
+# All traces, and the verdicts of the judges that are looked at.
+MOST_FRAMES = 4
+
+
+class Frames(dict[tuple[object, ...], tuple[object, pd.DataFrame]]):
+    """Frames with a row a trace, each with the number of the commit after which it was read."""
+
 
 class StorePart:
     """A group of calls on one database; without an `_actor` every call is allowed."""
@@ -83,6 +90,18 @@ class StorePart:
     ) -> pd.DataFrame:
         with self._db.read() as cursor:
             return cursor.execute(sql, values or []).df()
+
+    def _frame_kept(self, sql: str, values: list[object] | None = None) -> pd.DataFrame:
+        """Return a frame with a row a trace, read again once something was written."""
+        with self._db.read() as cursor:
+            commits = cursor.execute("SELECT commits FROM store_state").fetchone()
+        kept, key = self._db.held(Frames), (sql, *(values or []))
+        found = kept.get(key)
+        if found is None or found[0] != commits:
+            found = kept[key] = commits, self._frame(sql, values)
+            for oldest in list(kept)[:-MOST_FRAMES]:
+                kept.pop(oldest, None)
+        return found[1].copy(deep=False)
 
 
 REVIEWER, LEAD, ADMIN = ROLES

@@ -94,8 +94,9 @@ _FIRST_OF_SOURCE = "QUALIFY rank() OVER (PARTITION BY trace_id ORDER BY judge_id
 # How far from the first of some calls in a row the last is.
 _LAST = LOOP - 1
 _LOOPING = f"""
-WITH called AS (
-  SELECT trace_id, list_transform(
+WITH wanted AS (SELECT unnest(?::VARCHAR[]) AS trace_id)
+, called AS (
+  SELECT trace_id, parse_filename(filename) AS part, list_transform(
     list_filter(
       from_json(
         review::JSON -> '$.steps',
@@ -106,26 +107,34 @@ WITH called AS (
     ),
     lambda step: [step.tool, coalesce(step.arguments, '')]
   ) AS calls
-  FROM read_parquet(?) WHERE list_contains(?::VARCHAR[], trace_id)
+  FROM read_parquet(?, filename = true) SEMI JOIN wanted USING (trace_id)
 )
 , run AS (
   -- Sorted, identical calls lie in a row, wherever they were made.
-  SELECT trace_id, calls, FALSE AS in_a_row FROM (
-    SELECT trace_id, list_sort(calls) AS calls FROM called
+  SELECT trace_id, part, calls, FALSE AS in_a_row FROM (
+    SELECT trace_id, part, list_sort(calls) AS calls FROM called
   )
-  UNION ALL SELECT trace_id, calls, TRUE FROM called
+  UNION ALL SELECT trace_id, part, calls, TRUE FROM called
 )
-SELECT trace_id, bool_or(in_a_row) FROM run WHERE len(list_filter(
+SELECT trace_id, part, bool_or(in_a_row) AS in_a_row FROM run WHERE len(list_filter(
   range(1, len(calls) - {_LAST} + 1),
   lambda k: {" AND ".join(f"calls[k] = calls[k + {n}]" for n in range(1, LOOP))}
 )) > 0
-GROUP BY trace_id
+GROUP BY trace_id, part
 """
 
 _FEEDBACK = """
-SELECT trace_id, hidden::JSON ->> '$.metadata.escalated' AS escalated,
+SELECT trace_id, parse_filename(filename) AS part,
+  hidden::JSON ->> '$.metadata.escalated' AS escalated,
   hidden::JSON ->> '$.metadata.feedback' AS feedback
-FROM read_parquet(?)
+FROM read_parquet(?, filename = true) WHERE escalated IS NOT NULL OR feedback IS NOT NULL
+"""
+
+# Traces with enough calls of one tool for a loop: few transcripts are left to read.
+_MAY_LOOP = """
+SELECT DISTINCT trace_id FROM (
+  SELECT trace_id FROM trace_tool GROUP BY trace_id, tool HAVING sum(calls) >= ?
+) JOIN trace USING (trace_id) WHERE list_contains(?::VARCHAR[], part)
 """
 
 _TOOLS = """
@@ -243,16 +252,43 @@ def read_tasks(cursor: Cursor, part: Path, ids: list[str], most: int) -> dict[st
     return {trace_id: task or "" for trace_id, task in found}
 
 
-def read_looping(cursor: Cursor, part: Path, ids: list[str]) -> dict[str, bool]:
-    """Return which of these traces are in a loop, as `records.repeats_of` says, without their text.
+def read_signals(cursor: Cursor, parts: list[Path]) -> pd.DataFrame:
+    """Return what the text of the traces of these parts tells of operation; silent ones are out.
 
-    The value says whether identical calls were made in a row. A test keeps the two alike.
+    Columns: trace_id, part, in_a_row (of traces in a loop, as `records.repeats_of` says; a test
+    keeps the two alike), escalated, feedback.
     """
+    names = [str(part) for part in parts]
+    ids = cursor.execute(_MAY_LOOP, [LOOP, [part.name for part in parts]]).fetchall()
     try:
-        found = cursor.execute(_LOOPING, [str(part), ids]).fetchall()
+        looped = cursor.execute(_LOOPING, [[trace_id for (trace_id,) in ids], names]).df()
+        told = cursor.execute(_FEEDBACK, [names]).df()
     except duckdb.Error as error:
-        raise _unreadable(part) from error
-    return dict(found)
+        if len(parts) > 1:  # one of them is at fault
+            return pd.concat([read_signals(cursor, [part]) for part in parts])
+        raise _unreadable(parts[0]) from error
+    return looped.merge(told, on=["trace_id", "part"], how="outer")
+
+
+SILENT = pd.DataFrame(
+    columns=["trace_id", "part", "in_a_row", "escalated", "feedback"], dtype="object"
+)
+
+
+class Signals:
+    """What `read_signals` found, by part: a part never changes."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, pd.DataFrame] = {}
+
+    def of(self, cursor: Cursor, parts: list[Path]) -> pd.DataFrame:
+        """Return the signals of these parts; those that are new are read, all at once."""
+        new = [part for part in parts if part.name not in self._of]
+        if new:
+            found = read_signals(cursor, new)
+            by_part = dict(iter(found.groupby("part")))
+            self._of |= {part.name: by_part.get(part.name, found.iloc[:0]) for part in new}
+        return pd.concat([SILENT, *(self._of[part.name] for part in parts)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -743,26 +779,10 @@ def perturbed(traces: pd.DataFrame) -> "pd.Series[bool]":
     return arms.isin([arm for arm in arms.dropna().unique() if is_perturbed(arm)])
 
 
-def _looping(db: Database, cursor: Cursor) -> dict[str, bool]:
-    """Return the traces in a loop, and whether identical calls were made in a row."""
-    # The index of tools leaves few transcripts to read.
-    found = cursor.execute(
-        "SELECT part, list(DISTINCT trace_id) FROM (SELECT trace_id FROM trace_tool "
-        "GROUP BY trace_id, tool HAVING sum(calls) >= ?) JOIN trace USING (trace_id) GROUP BY part",
-        [LOOP],
-    ).fetchall()
-    directory = parts_directory(db.path)
-    looped: dict[str, bool] = {}
-    for part, ids in found:
-        looped |= read_looping(cursor, directory / part, ids)
-    return looped
-
-
 OPERATION = [
     "trace_id", "tool_calls", "tool_errors", "loops", "loops_in_a_row", "escalated", "feedback",
 ]  # fmt: skip
 REPEATED = ["trace_id", "part", "actions", "n_errors", "call_latency_s", "violations"]
-NOTHING = pd.DataFrame(columns=["trace_id", "part", "escalated", "feedback"], dtype="object")
 
 
 def _repeated(path: Path) -> Iterator[dict[str, Any]]:
@@ -784,13 +804,6 @@ def _repeated(path: Path) -> Iterator[dict[str, Any]]:
                         "violations": json.loads(row["hidden"]).get("violations"),
                     }
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        raise _unreadable(path) from error
-
-
-def _feedback(cursor: Cursor, path: Path, part: str) -> pd.DataFrame:
-    try:
-        return cursor.execute(_FEEDBACK, [str(path)]).df().assign(part=part)
-    except duckdb.Error as error:
         raise _unreadable(path) from error
 
 
@@ -1004,7 +1017,7 @@ class TraceStore(StorePart):
         started_at, latency_s, n_steps, cost_usd (missing: NaN), units, ceiling_usd (missing: NaN),
         simulated, perturbation (missing: none was recorded), total_tokens, context_tokens.
         """
-        return self._frame(
+        return self._frame_kept(
             "SELECT trace_id, seq, source, t.workflow, task_key, trial, model, agent_version, "
             "status, started_at, latency_s, n_steps, cost_usd, units, w.ceiling_usd, simulated, "
             "perturbation, total_tokens, context_tokens "
@@ -1058,21 +1071,20 @@ class TraceStore(StorePart):
         identical calls three times or more, else 0), loops_in_a_row (1: in a row; these four are
         missing without steps), escalated and feedback (fields of the file; missing: none).
         """
+        directory = parts_directory(self._db.path)
         with self._db.read() as cursor:
-            looped = _looping(self._db, cursor)
             index = cursor.execute("SELECT trace_id, part FROM trace ORDER BY seq").df()
             tools = cursor.execute(_TOOLS).df()
-            feedback = [
-                _feedback(cursor, parts_directory(self._db.path) / p, p)
-                for p in sorted(set(index["part"]))
-            ]
+            parts = [directory / part for part in sorted(set(index["part"]))]
+            signals = self._db.held(Signals).of(cursor, parts)
         # A part may still hold a replaced trace: the index names the current part.
-        found = index.merge(pd.concat([NOTHING, *feedback]), on=["trace_id", "part"], how="left")
+        found = index.merge(signals, on=["trace_id", "part"], how="left")
         found = found.merge(tools, on="trace_id", how="left")
-        in_a_row = {trace_id for trace_id, row in looped.items() if row}
-        for name, of in (("loops", set(looped)), ("loops_in_a_row", in_a_row)):
-            mark = found["trace_id"].isin(of).astype("float64")
-            found[name] = mark.where(found["tool_calls"].notna())
+        for name, of in (
+            ("loops", found["in_a_row"].notna()),
+            ("loops_in_a_row", found["in_a_row"] == True),  # noqa: E712
+        ):
+            found[name] = of.astype("float64").where(found["tool_calls"].notna())
         return found[OPERATION]
 
     @open_to(LEAD)
@@ -1145,7 +1157,7 @@ class TraceStore(StorePart):
         `cause` says why there is none, `prompt` whether the judge read the trace ``whole`` or
         ``cut``; missing where that is not known.
         """
-        return self._frame(
+        return self._frame_kept(
             f"SELECT trace_id, judge_id, outcome, proposed, cause, {_PROMPT} AS prompt "
             "FROM verdict "
             "WHERE sample = 0 AND (judge_id = ? OR (? = ? AND starts_with(judge_id, ?))) "

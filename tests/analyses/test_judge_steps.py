@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from calibration.analyses.agreement.recommendations import Recommendation
+from calibration.analyses.evidence.from_store import load_judged, with_context
 from calibration.analyses.judge.calibration import JudgeCalibration, analyse_judge
 from calibration.analyses.judge.diagnostics import (
     JudgeDiagnostics,
@@ -62,7 +63,10 @@ def read_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def traces_of(store: Store, diagnosed: JudgeDiagnostics) -> JudgedTraces:
-    return judged_traces(store, diagnosed.provenance.batch_id, diagnosed.provenance.judge_id)
+    of = diagnosed.provenance
+    return judged_traces(
+        with_context(store, load_judged(store, of.batch_id, of.judge_id, sample=False))
+    )
 
 
 def steps_of(world: World, **options: object) -> tuple[Recommendation, ...]:

@@ -5,11 +5,17 @@ from dataclasses import dataclass
 import streamlit as st
 
 from calibration.analyses.agreement.recommendations import Recommendation
-from calibration.analyses.judge.calibration import CHOSEN, JudgeCalibration, analyse_judge
+from calibration.analyses.evidence.from_store import load_judged, with_context
+from calibration.analyses.judge.calibration import (
+    CHOSEN,
+    CalibrationOptions,
+    JudgeCalibration,
+    calibrate_judge,
+)
 from calibration.analyses.judge.diagnostics import (
     JudgeDiagnostics,
     JudgedTraces,
-    diagnose_judge,
+    diagnose,
     judged_traces,
 )
 from calibration.analyses.judge.drift import JudgeDrift, compare_judges
@@ -67,11 +73,13 @@ def analysed(asked: Asked, _store: Store) -> Found:
     Raises
     ------
     CalibrationError
-        As `analyse_judge`.
+        As `load_judged` and `calibrate_judge`.
     """
-    result = analyse_judge(_store, asked.batch_id, judge_id=asked.judge_id, design=asked.design)
-    diagnosed = diagnose_judge(_store, asked.batch_id, judge_id=asked.judge_id)
-    traces = judged_traces(_store, asked.batch_id, asked.judge_id)
+    data = load_judged(_store, asked.batch_id, asked.judge_id, sample=False)
+    result = calibrate_judge(data, CalibrationOptions(design=asked.design))
+    data = with_context(_store, data)
+    diagnosed = diagnose(data, CalibrationOptions())
+    traces = judged_traces(data)
     head = result.calibration.headline_estimate
     plan = _plan(asked, half_width_wanted(None if head is None else head.net.half_width), _store)
     judges = tuple(str(name) for name in _store.judge_frame()["judge_id"])

@@ -454,6 +454,14 @@ def class_shares(
     return human
 
 
+def among(ids: "pd.Series[str]", known: "pd.Series[str]") -> NDArray[np.bool_]:
+    """Return which ids are among others, which may be all of a store.
+
+    `Series.isin` would make a Python object of each of the others.
+    """
+    return np.asarray(pd.Index(known.unique()).get_indexer(ids) >= 0)
+
+
 def group_names(traces: pd.DataFrame, by: str) -> NDArray[np.str_]:
     """Return the agent (or model and version), workflow, model, week ... of each trace.
 
@@ -474,7 +482,8 @@ def group_names(traces: pd.DataFrame, by: str) -> NDArray[np.str_]:
         names = traces[VERSION].map(harness_of, na_action="ignore").astype(object)
     else:
         names = pd.Series(UNKNOWN, index=traces.index)
-    return names.fillna(UNKNOWN).replace("", UNKNOWN).to_numpy(dtype=str)
+    of, found = pd.factorize(names.fillna(UNKNOWN).replace("", UNKNOWN))
+    return np.asarray(found, dtype=str)[of]
 
 
 def nonresponse_weights(

@@ -16,6 +16,7 @@ from calibration.analyses.evidence.data import (
     Provenance,
     ReviewedTrace,
     ReviewerLabel,
+    among,
     class_shares,
     label_codes,
     quotes_in,
@@ -192,11 +193,11 @@ def drawn_by(
         told = told.sort_values("created_at", kind="stable")
         told = told.drop_duplicates(["trace_id", "reviewer_id"], keep="last")
     found = pd.concat(items)
-    found = found[found["trace_id"].isin(traces["trace_id"])]
+    found = found[among(found["trace_id"], traces["trace_id"])]
     found = found.drop_duplicates("trace_id").reset_index(drop=True)
     if len(batches) > 1:
         found["inclusion_probability"] = chance.loc[found["trace_id"]].to_numpy()
-    return found, told[told["trace_id"].isin(traces["trace_id"])], strata
+    return found, told[among(told["trace_id"], traces["trace_id"])], strata
 
 
 def _chances(
@@ -246,7 +247,7 @@ def load_batch(
         whole = _population(batches, every)
     else:
         own = store.batch_items(batch.batch_id)["trace_id"]
-        whole = every[every["trace_id"].isin(own)]
+        whole = every[among(every["trace_id"], own)]
     of_arms = perturbed(kept_traces(whole, part))
     if not arms:
         every, whole = (frame[~perturbed(frame)] for frame in (every, whole))
@@ -269,7 +270,6 @@ def load_batch(
     )
     settled_codes = np.asarray(settled.fillna(MISSING), dtype=np.int64)
     codes = label_codes(labels, labelled["trace_id"])
-    row = {trace_id: k for k, trace_id in enumerate(traces["trace_id"])}
     strata = _strata(store, batch, traces, items) if pooled is None else pooled
     if _weights(batch, items, []) is None:
         strata = None
@@ -288,7 +288,7 @@ def load_batch(
         penalties=trace_penalties(traces),
         labels=labels,
         labelled=labelled,
-        at=labelled["trace_id"].map(row).to_numpy(dtype=np.int64),
+        at=pd.Index(traces["trace_id"]).get_indexer(labelled["trace_id"]).astype(np.int64),
         human=class_shares(codes, settled_codes, len(taxonomy.names)),
         adjudicated=settled_codes != MISSING,
         tasks=pd.factorize(traces["task_key"])[0],
@@ -410,7 +410,7 @@ def without_spent(store: Store, data: CalibrationData, judge_id: str) -> Calibra
 
 def _causes(verdicts: pd.DataFrame, traces: pd.DataFrame) -> Iterator[str]:
     """Yield why a judge that we run gave no verdict, if it did not on any of these traces."""
-    of_these = verdicts.loc[verdicts["trace_id"].isin(traces["trace_id"]), "cause"].dropna()
+    of_these = verdicts.loc[among(verdicts["trace_id"], traces["trace_id"]), "cause"].dropna()
     counts = sorted(of_these.value_counts().items(), key=lambda item: (-item[1], str(item[0])))
     if counts:
         causes = ", ".join(f"{cause} {n:,}" for cause, n in counts)
@@ -448,7 +448,7 @@ def with_context(store: Store, data: CalibrationData) -> CalibrationData:
     ids = data.labelled["trace_id"]
     texts = {t.trace_id: t.response or "" for t in store.for_review(ids.tolist())}
     grades = ids.map(first["grade"]).fillna(0).to_numpy(dtype=np.int64)
-    known = samples[samples["trace_id"].isin(data.traces["trace_id"]) & ~samples["of_all"]]
+    known = samples[among(samples["trace_id"], data.traces["trace_id"]) & ~samples["of_all"]]
     # Verdicts on a sample are classes or none, whatever its cause.
     code = {name: k for k, name in enumerate(data.classes)}
     named = data.verdict_names

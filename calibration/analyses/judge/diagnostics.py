@@ -395,18 +395,15 @@ class JudgedTraces:
         return self.taxonomy.titles.get(name, name)
 
 
-def judged_traces(
-    store: Store, batch_id: str, judge_id: str, *, design: Design = "production"
-) -> JudgedTraces:
-    """Return the labelled traces of a batch with the verdicts of a judge."""
-    data = with_context(store, load_judged(store, batch_id, judge_id, sample=False))
+def judged_traces(data: CalibrationData, *, design: Design = "production") -> JudgedTraces:
+    """Return the labelled traces of a batch with the verdicts of a judge; data have context."""
     none = np.flatnonzero(data.verdicts >= len(data.classes))
     ids = data.traces["trace_id"].to_numpy(dtype=str)[none].tolist()
     known = set(data.labelled["trace_id"])
     return JudgedTraces(
         labelled=by_influence(reviewed_traces(data, data.sample(design))),
         without_verdict=tuple(sorted(ids, key=lambda trace_id: trace_id not in known)),
-        taxonomy=store.taxonomy(),
+        taxonomy=data.taxonomy,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from calibration.analyses.evidence.data import among
 from calibration.analyses.reliability.runs import RepeatedRuns, read_runs
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import NOT_PERTURBED, SEVERITIES, Violation
@@ -107,7 +108,7 @@ def reliability_frame(
         if wanted is not None:
             runs = _of_one(runs, name, wanted)
     labels = _labels(store)
-    labels = labels[labels["trace_id"].isin(runs["trace_id"])]
+    labels = labels[among(labels["trace_id"], runs["trace_id"])]
     outcomes = _outcomes(store, labels)
     marked = _marked(labels)
     known = runs[runs["trace_id"].map(lambda t: outcomes.get(t, (None,))[0] is not None)]
@@ -224,7 +225,7 @@ def _check_alike(runs: pd.DataFrame, labels: pd.DataFrame) -> None:
             f"the labelled runs are of {len(agents)} agents, and no reliability is of several: "
             f"choose one by model and agent_version, of {', '.join(map(_agent, few)):.300}"
         )
-    used = labels.loc[labels["trace_id"].isin(runs["trace_id"]), "simulated"]
+    used = labels.loc[among(labels["trace_id"], runs["trace_id"]), "simulated"]
     if len({*runs["simulated"].astype(bool), *used.astype(bool)}) > 1:
         raise MixedDataError(
             "simulated and real rows would enter one number; keep the demo in a store of its own"
