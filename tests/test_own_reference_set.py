@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.reviewers.examinations import examiner
+from calibration.analyses.reviewers.examinations import examiner, start_practice
 from calibration.store import Store
 from calibration.taxonomy import Taxonomy, load_taxonomy, ready_rubrics
 from reference_dataset.team import team_reference
@@ -152,11 +152,36 @@ def test_people_and_a_judge_are_examined_on_a_set_of_another_rubric(
     assert found["estimates"][found["headline"]]["value"] == pytest.approx(0.5, abs=0.02)
     told = asr("report", "--judge", "strict", "--full").stdout
     assert not OF_OTHERS.search(told)
-    drafted = asr("reference", "draft", tmp_path / "drafted", "--judge", "strict").stdout
-    assert "runs written to" in drafted
-    asr("reference", "add", tmp_path / "drafted", "--name", "cases")
-    with Store.open_to_read(store)[0] as opened:
-        forms = team_reference(store, opened.taxonomy()).forms
-    assert forms["cases/practice"]
     for words in (["judge", "list"], ["status"], ["reference", "stats"]):
         assert not OF_OTHERS.search(asr(*words).output)
+
+
+@pytest.mark.long
+def test_runs_on_which_people_erred_become_a_set_to_practise_on(
+    store: Path, tmp_path: Path
+) -> None:
+    for who in ("Anna", "Ben"):
+        run("people", "add", who, "--store", store)
+    run("sample", "--n", 60, "--seed", 1, "--store", store)
+    rows = [f"run-{k:03d},{class_of(k)},{class_of(k + (k % 2))}" for k in range(60)]
+    (tmp_path / "sheet.csv").write_text("\n".join(["trace_id,Anna,Ben", *rows]), "utf-8")
+    said = run("labels", "import", tmp_path / "sheet.csv", "--raters", "Anna,Ben", "--store", store)
+    assert "120 stored" in said.stdout
+    with Store.open(store) as opened:
+        opened.add_reviewer("Lea", role="lead")
+        for k in range(1, 60, 2):
+            opened.adjudicate(
+                trace_id=f"run-{k:03d}", answers=RUBRIC.answers_for(class_of(k)),
+                adjudicator="lea", rationale="As asked for.",
+            )  # fmt: skip
+    run("reference", "draft", tmp_path / "drafted", "--store", store)
+    said = run("reference", "validate", "--own", "--set", tmp_path / "drafted", "--store", store)
+    assert "every rule holds" in said.stdout
+    run("reference", "add", tmp_path / "drafted", "--name", "cases", "--store", store)
+    made = run("reference", "practise", "--form", "cases/practice", "--store", store)
+    assert "traces to practise on" in made.stdout
+    with Store.open(store) as opened:
+        dataset = team_reference(store, RUBRIC)
+        given = {dataset.labels[i].outcome for i in dataset.forms["cases/practice"]}
+        assert given <= set(RUBRIC.names)
+        assert start_practice(opened, dataset, "anna").n > 0
