@@ -119,7 +119,9 @@ def test_a_wrong_name_is_refused(tmp_path: Path, options: list[str], message: st
     assert message in said
 
 
-TRIALS = [{"Task ID": f"t{k // 4}", "n": k % 4, "passed": k % 3 == 0} for k in range(40)]
+TRIALS: list[dict[str, Any]] = [
+    {"Task ID": f"t{k // 4}", "n": k % 4, "passed": k % 3 == 0} for k in range(40)
+]
 TASKS = [{"Task": f"t{k}", "level": "hard" if k % 2 else "easy"} for k in range(10)]
 RUN = {"id": "a", "flow": "faq", "class": "complete", "usd": 0.1}
 

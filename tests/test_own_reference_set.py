@@ -33,7 +33,9 @@ def class_of(k: int) -> str:
 def write_set(folder: Path) -> None:
     """Write a set of the three classes, as `asr reference draft` writes one."""
     head = {"canary": "c", "version": "1", "licence": "ours"}
-    traces, labels, forms, k = [head], [head], "", 0
+    traces: list[dict[str, Any]] = [head]
+    labels: list[dict[str, Any]] = [head]
+    forms, k = "", 0
     for form, n in FORMS.items():
         ids = [f"own-{k + i:03d}" for i in range(n)]
         forms += f"[{form}]\ntraces = {json.dumps(ids)}\n"
@@ -93,8 +95,8 @@ def test_a_set_is_checked_by_the_rubric_of_its_store(store: Path, tmp_path: Path
         "reference", "validate", "--set", own, "--own", "--store", store
     ).stdout  # fmt: skip
     for words in (["--taxonomy", "three_class"], ["--taxonomy", ready_rubrics()["three_class"]]):
-        said = run("reference", "validate", "--set", own, "--own", *words).stdout
-        assert "every rule holds" in said
+        done = run("reference", "validate", "--set", own, "--own", *words)
+        assert "every rule holds" in done.stdout
     said = run("reference", "validate", "--set", own, "--own", "--taxonomy", "two_class", code=2)
     assert "answers" in said.stdout
     assert "126 traces added as ours" in run(

@@ -9,8 +9,6 @@ import pytest
 from calibration.analyses.evidence.data import MOST_CAUSES, verdict_codes
 from calibration.analyses.evidence.from_files import load_tables
 from calibration.analyses.imports import (
-    LABEL_COLUMNS,
-    VERDICT_COLUMNS,
     import_verdicts,
     stored_label_rows,
     stored_verdict_rows,
@@ -24,6 +22,7 @@ from calibration.analyses.judge.diagnostics import diagnose_judge
 from calibration.analyses.judge.groups import analyse_groups, group_rates
 from calibration.errors import CalibrationError
 from calibration.records import Verdict
+from calibration.tables.labels import LABEL_COLUMNS, VERDICT_COLUMNS
 from calibration.tables.rows import as_csv
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids, known

@@ -8,7 +8,6 @@ import pytest
 
 from calibration.analyses.imports import (
     ADJUDICATED,
-    LABEL_COLUMNS,
     SKIPPED,
     import_labels,
     import_verdicts,
@@ -20,7 +19,7 @@ from calibration.errors import CalibrationError, InputError, StoreError, StoreLo
 from calibration.records import SetAside, Workflow
 from calibration.store import RemoteStore, Store, traces
 from calibration.store import store as store_module
-from calibration.tables.labels import EXPOSED
+from calibration.tables.labels import EXPOSED, LABEL_COLUMNS
 from calibration.tables.rows import as_csv
 from calibration.trace_formats import ImportSettings
 from tests.analyses.conftest import NewWorld
