@@ -424,7 +424,7 @@ def with_raters(command: Command) -> Command:
         multiple=True,
         metavar="COLUMN,...",
         callback=_raters_of,
-        help="Read the labels of one person each from these columns, a row an item; a * stands for "
+        help="Read the labels of one person each from these columns, a row an item; a * means "
         "any characters. Empty cells are no labels.",
     )(command)
 
