@@ -13,6 +13,14 @@ class InputError(CalibrationError):
     """A file, field or option is invalid (exit code 2)."""
 
 
+class MissingColumnError(InputError):
+    """A table has no column of this name; `column` may go by another one there."""
+
+    def __init__(self, message: str, *, column: str) -> None:
+        super().__init__(message)
+        self.column = column
+
+
 class TraceFormatError(InputError):
     """A trace file cannot be read at all; the message names file and line."""
 

@@ -5,8 +5,9 @@ characters and bounded length.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
+from difflib import get_close_matches
 
 import pandas as pd
 
@@ -88,6 +89,24 @@ def counted(n: int, noun: str) -> str:
     ('1 disagreement', '1,200 flags')
     """
     return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
+def names_there(name: str, there: Iterable[str]) -> str:
+    """Return which names there are, and the one most like a name that is not among them.
+
+    Examples
+    --------
+    >>> names_there("Verdict ", ["id", "verdict"])
+    "there are id, verdict (did you mean 'verdict'?)"
+    >>> names_there("x", ["id"])
+    'there are id'
+    """
+    known = list(there)
+    folded = {other.casefold(): other for other in reversed(known)}
+    near = get_close_matches(name.strip().casefold()[:MOST_CHARACTERS], folded, n=1)
+    listed = ", ".join(other[:80] for other in known[:40]) + ", …" * (len(known) > 40)
+    hint = f" (did you mean {folded[near[0]]!r:.80}?)" if near else ""
+    return f"there are {listed or 'none'}{hint}"
 
 
 def points(value: float) -> str:

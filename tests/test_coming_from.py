@@ -24,11 +24,30 @@ def _inspect() -> None:
 
 
 def _spreadsheet() -> None:
-    rows = "".join(f"q{k},faq,When are you open?,At 9.,0.02\n" for k in range(3))
-    Path("runs.csv").write_text("trace_id,workflow,prompt,response,cost_usd\n" + rows)
+    _runs(3)
     given = {"q0": "complete", "q1": "complete", "q2": "partial_plus"}
     labels = "".join(f"{k},{who},{of}\n" for k, of in given.items() for who in ("Ann", "Bo"))
     Path("labels.csv").write_text("trace_id,reviewer,outcome\n" + labels)
+    # The judge passes one in five of what Cleo fails, and Dan has no answer to one in ten.
+    sheet = "".join(
+        f"q{k};{'no' if k % 3 else 'yes'};{'' if k % 10 == 9 else 'no' if k % 3 else 'yes'};"
+        f"{int(k % 3 == 0 or k % 5 == 0)}\n"
+        for k in range(60)
+    )
+    Path("sheet.csv").write_text("\ufeffTask ID;Cleo;Dan;gpt 4\n" + sheet)
+
+
+def _runs(n: int) -> None:
+    rows = "".join(f"q{k},faq,When are you open?,At 9.,0.02\n" for k in range(n))
+    Path("runs.csv").write_text("trace_id,workflow,prompt,response,cost_usd\n" + rows)
+
+
+def _annotated(name: str) -> Callable[[], None]:
+    def write() -> None:
+        _runs(6)
+        shutil.copy(FIXTURES.parent / "annotations" / name, name)
+
+    return write
 
 
 def _platforms(*names: str) -> Callable[[], None]:
@@ -45,6 +64,8 @@ FILES = {
     "Langfuse": _platforms("langfuse"),
     "LangSmith": _platforms("langsmith"),
     "Phoenix / OpenTelemetry": _platforms("phoenix", "otel"),
+    "Label Studio": _annotated("label_studio.json"),
+    "Argilla": _annotated("argilla.jsonl"),
     "a spreadsheet": _spreadsheet,
 }
 
@@ -64,3 +85,12 @@ def test_the_commands_of_a_section_run(section: str, asr: Callable[..., Result])
         assert "3 imported" in said[0]
         # A second import of the same files stores nothing anew.
         assert "0 imported, 3 already there" in asr("import", "langfuse", "--yes").stdout
+    if section in ("Label Studio", "Argilla"):
+        assert "9 stored in production-001" in said[2]
+        assert "skipped: 2: not blind" in said[2]
+        assert "skipped: 1: a skipped trace" in said[2]
+        rows = asr("labels", "export", "--batch", "production-001").stdout.splitlines()
+        assert sum(row.startswith("q") and ",Ann," in row for row in rows) == 5
+    if section == "a spreadsheet":
+        assert "6 stored in production-001" in said[2]
+        assert "6 stored in production-001" in said[3]

@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,22 @@ from calibration.runs.results import FAILED, TIMED_OUT
 from calibration.statistics.estimate import Estimate
 from calibration.statistics.means import clustered_share
 from calibration.store import Store
-from calibration.tables.rows import YES, Row, any_rows, cell_flag, cell_text, place_of
+from calibration.tables.rows import (
+    YES,
+    Row,
+    Source,
+    any_rows,
+    cell_flag,
+    cell_text,
+    missing,
+    place_of,
+)
 from calibration.taxonomy import Taxonomy
 from calibration.text import counted
 from calibration.trace_formats.fields import FieldError, wrong
 
 GATE, REVIEW, SIGNAL, USER = LAYERS = ("ci_gate", "weekly_review", "production_signal", "user")
+OF_FAILURES = ("trace_id", "failure_type", "task_id", "layer")
 NOT_LABELLED = "not labelled"
 MOST_LAYERS, MOST_TYPES, MOST_NAME, MOST_FAILURES = 10, 200, 100, 1_000_000
 EXAMPLES = 5
@@ -107,7 +116,7 @@ class _Failures:
 
 
 def layers_of_table(
-    path: Path | pd.DataFrame, *, layers: Sequence[str] = (), confidence_level: float = 0.95
+    path: Source, *, layers: Sequence[str] = (), confidence_level: float = 0.95
 ) -> LayersAnalysis:
     """Read which layer caught which failure, and estimate the share that each layer catches.
 
@@ -218,7 +227,7 @@ def _columns(row: Row, asked: tuple[str, ...], name: str) -> tuple[str, ...]:
     """Return the layers that a table records."""
     for needed in ("trace_id", "failure_type"):
         if needed not in row:
-            raise InputError(f"{name}: column {needed!r} is missing")
+            raise missing(name, needed, row)
     if "layer" in row:
         return asked or LAYERS
     found = tuple(layer for layer in asked or LAYERS if layer in row)

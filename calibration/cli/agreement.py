@@ -10,8 +10,8 @@ from calibration.agreement.inference import INTERVALS
 from calibration.agreement.study import Options
 from calibration.analyses.agreement.analysis import CLUSTERS, AgreementAnalysis, analyse_agreement
 from calibration.analyses.agreement.ratings import (
+    LONG,
     NAMES,
-    RatingsAgreement,
     agreement_on,
     read_ratings,
     weights_of,
@@ -21,13 +21,17 @@ from calibration.cli.terminal import (
     open_to_read,
     print_result,
     with_batch,
+    with_columns,
     with_confidence,
+    with_map,
     with_output,
+    with_raters,
     with_seed,
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting.sections import agreement as text
+from calibration.tables.rows import under_our_names
 
 WEEK = "week"
 
@@ -43,6 +47,15 @@ WEEK = "week"
     help="Say how FILE is laid out: long has the columns item, rater and label; wide has the item "
     "first and then a column for each rater.",
 )
+@with_raters
+@click.option(
+    "--item",
+    metavar="COLUMN",
+    help="Say which column of FILE names the item of a row of --raters.  [default: item; where "
+    "there is none, each row is an item]",
+)
+@with_columns
+@with_map("values of FILE that are not a class as one.")
 @click.option("--classes", help="List every class of FILE in order, separated by commas.")
 @click.option(
     "--weights",
@@ -85,6 +98,10 @@ def agreement(
     path: Path,
     batch_id: str | None,
     layout: str | None,
+    raters: tuple[str, ...],
+    item: str | None,
+    columns: dict[str, str | None],
+    mapped: dict[str, str] | None,
     classes: str | None,
     weights: str,
     by: tuple[str, ...],
@@ -97,10 +114,15 @@ def agreement(
 ) -> None:
     """Measure how far reviewers agree: in the store, or in a FILE of ratings.
 
+    FILE has a row a rating, with the columns item, rater and label, or a row an item with a column
+    for each rater. An empty cell is a missing rating.
+
     \b
     asr agreement --json
     asr agreement --by node --by class
     asr agreement ratings.csv --classes no,maybe,yes --weights linear
+    asr agreement sheet.csv --raters "Ann,Bo,gpt 4" --item "Task ID" --map 1=yes,0=no
+    asr agreement labels.jsonl --column item=trace_id --column rater=reviewer --column label=outcome
     """
     options = Options(
         interval=interval, n_resamples=resamples, seed=seed, confidence_level=confidence
@@ -110,35 +132,38 @@ def agreement(
     slices = by or text.BY
     output = replace(output, full=output.full or bool(by))
     if file is None:
-        if layout or classes:
-            raise InputError("--format and --classes are for a FILE of ratings")
+        given = {"--format": layout, "--raters": raters, "--item": item, "--column": columns,
+                 "--map": mapped, "--classes": classes}  # fmt: skip
+        for name in (name for name, value in given.items() if value):
+            raise InputError(f"{name} is for a FILE of ratings; name one")
         found = _in_store(path, batch_id, options, weights, cluster)
         print_result(found, partial(text.agreement, by=slices), output)
         alpha = found.study.alpha
     else:
         if batch_id is not None:
             raise InputError("--batch is for the store, not for a FILE of ratings")
-        rated = _in_file(file, layout, classes, options, weights, cluster, WEEK in by)
+        if item is not None and not raters:
+            raise InputError("--item is for --raters; name the columns of the raters")
+        if item is not None and columns.setdefault(LONG[0], item) != item:
+            raise InputError(f"--item and --column {LONG[0]}= differ; give one of them")
+        (table,) = under_our_names(columns, (file, (*LONG, WEEK)))
+        wide = "wide" if raters else layout
+        if raters and layout == "long":
+            raise InputError("--raters are columns of a wide file; leave --format long out")
+        week = WEEK if WEEK in by else None
+        read = read_ratings(
+            table or file,
+            layout=wide,
+            classes=None if classes is None else classes.split(","),
+            item_columns=[name for name in (cluster, week) if name is not None],
+            raters=raters,
+            mapped=mapped or {},
+        )
+        rated = agreement_on(read, weights=weights, options=options, cluster=cluster, group=week)
         print_result(rated, partial(text.ratings, by=slices), output)
         alpha = rated.study.alpha
     if not alpha.ok:
         raise CalibrationError("alpha cannot be estimated; the status says what would help")
-
-
-def _in_file(
-    file: Path,
-    layout: str | None,
-    classes: str | None,
-    options: Options,
-    weights: str,
-    cluster: str | None,
-    by_week: bool,
-) -> RatingsAgreement:
-    week = WEEK if by_week else None
-    columns = [name for name in (cluster, week) if name is not None]
-    given = None if classes is None else classes.split(",")
-    read = read_ratings(file, layout=layout, classes=given, item_columns=columns)
-    return agreement_on(read, weights=weights, options=options, cluster=cluster, group=week)
 
 
 def _in_store(

@@ -16,12 +16,16 @@ from calibration.cli.terminal import (
     FiniteRange,
     Output,
     credit_of,
+    named,
     open_to_read,
     print_result,
     with_batch,
+    with_columns,
     with_confidence,
     with_estimand,
+    with_map,
     with_output,
+    with_raters,
     with_seed,
     with_store,
 )
@@ -29,17 +33,10 @@ from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.post_stratification import Estimand
 from calibration.judge_calibration.samples import Design
 from calibration.reporting.sections import judge
-from calibration.tables.labels import read_ceilings, read_verdicts
+from calibration.tables.labels import of_one_table, of_two_tables, read_ceilings
 from calibration.tables.vocabulary import Rest, Vocabulary
 
 FILE = click.Path(path_type=Path)
-
-
-def _map(
-    _context: click.Context, _option: click.Parameter, value: str | None
-) -> dict[str, str] | None:
-    """Read `other=complete,error=no_verdict`."""
-    return None if value is None else dict(_named(value, "VERDICT=CLASS"))
 
 
 def _merge(
@@ -49,23 +46,11 @@ def _merge(
     if value is None:
         return None
     merged: dict[str, list[str]] = {}
-    for names, new in _named(value, "CLASS+CLASS=NAME"):
+    for names, new in named(value, "CLASS+CLASS=NAME"):
         if new in merged:
             raise click.BadParameter(f"names {new!r:.80} twice")
         merged[new] = [name.strip() for name in names.split("+")]
     return merged
-
-
-def _named(value: str, form: str) -> list[tuple[str, str]]:
-    pairs: list[tuple[str, str]] = []
-    for part in value.split(","):
-        name, _, into = (piece.strip() for piece in part.rpartition("="))
-        if not name or not into:
-            raise click.BadParameter(f"must be {form}, got {part!r:.80}")
-        if name in dict(pairs):
-            raise click.BadParameter(f"names {name!r:.80} twice")
-        pairs.append((name, into))
-    return pairs
 
 
 @click.command()
@@ -90,6 +75,14 @@ def _named(value: str, form: str) -> list[tuple[str, str]]:
     "reason, grade, sample.",
 )
 @click.option(
+    "--table",
+    type=FILE,
+    help="Read labels and verdicts from this one file, a row a trace: the columns human, verdict "
+    "and trace_id, under other names with --column, and any column of --human and --verdicts.",
+)
+@with_columns
+@with_raters
+@click.option(
     "--counts",
     type=FILE,
     help="Read counted tables from this JSON file, which names the design itself.",
@@ -107,13 +100,7 @@ def _named(value: str, form: str) -> list[tuple[str, str]]:
     metavar="CLASS=NUMBER,...",
     help="Say what each class of the files is worth; classes of the taxonomy have its credit.",
 )
-@click.option(
-    "--map",
-    "mapped",
-    callback=_map,
-    metavar="VERDICT=CLASS,...",
-    help="Take verdicts of the files that are not a class as another verdict or as a class.",
-)
+@with_map("verdicts of the files that are not a class as another verdict or as a class.")
 @click.option(
     "--rest",
     type=click.Choice(["no_verdict"]),
@@ -176,6 +163,9 @@ def calibrate(
     judge_id: str | None,
     human: Path | None,
     verdicts: Path | None,
+    table: Path | None,
+    columns: dict[str, str | None],
+    raters: tuple[str, ...],
     counts: Path | None,
     design: Design | None,
     classes: str | None,
@@ -200,12 +190,15 @@ def calibrate(
 ) -> None:
     """Compare a judge with the human labels, and correct the rate for its errors.
 
-    The labels and verdicts are those of the store, of two files, or counted in tables.
+    The labels and verdicts are those of the store, of two files, of one table that holds both, or
+    counted in tables. With two files --column goes for those that have the column; human and
+    verdict name the classes of one of them.
 
     \b
     asr calibrate --judge judge-v2 --against judge-v1 --by agent
     asr calibrate --human labels.csv --verdicts verdicts.csv --design reference --ceiling 0.05
     asr calibrate --human labels.csv --verdicts verdicts.csv --map pass=complete,fail=abandoned
+    asr calibrate --table judged.csv --column trace_id=ID --column verdict="gpt 4" --map Yes=1,No=0
     asr calibrate --counts tables.json --json
     asr calibrate --judge judge-v2 --html judge.html
     """
@@ -217,6 +210,7 @@ def calibrate(
     of_files: dict[str, object] = {
         "--classes": classes, "--credit": credit, "--map": mapped, "--rest": rest,
         "--merge": merge, "--ceilings": ceilings, "--ceiling": ceiling,
+        "--column": columns or None, "--raters": raters or None,
         "--workflow": workflow, "--unjudged": unjudged, "--overlap": overlap,
     }  # fmt: skip
     if options.estimand == "these_runs" and (by is not None or options.design == "reference"):
@@ -227,7 +221,7 @@ def calibrate(
     if counts is not None:
         others: dict[str, object] = {
             "--batch": batch_id, "--judge": judge_id, "--human": human, "--verdicts": verdicts,
-            "--design": design,
+            "--table": table, "--design": design,
         }  # fmt: skip
         _refuse(of_files | others, "not for --counts, which says it itself")
         traces: dict[str, object] = {
@@ -236,13 +230,20 @@ def calibrate(
         _refuse(traces, "not for --counts, which knows no traces")
         data, counted_design = read_tables(counts)
         report = report_on(data, replace(options, design=counted_design))
-    elif human is not None or verdicts is not None:
-        if human is None or verdicts is None:
-            raise InputError("--human and --verdicts are needed together")
+    elif human is not None or verdicts is not None or table is not None:
         _refuse({"--batch": batch_id}, "for the store, not for files")
+        if table is not None:
+            _refuse({"--human": human, "--verdicts": verdicts}, "not for --table, which holds both")
+            tables = of_one_table(table, columns, raters, judge_id=judge_id, against=against)
+        elif human is not None and verdicts is not None:
+            tables = of_two_tables(
+                human, verdicts, columns, raters, judge_id=judge_id, against=against
+            )
+        else:
+            raise InputError("--human and --verdicts are needed together; --table holds both")
         data = load_tables(
-            human,
-            read_verdicts(verdicts, judge=judge_id),
+            tables.labels,
+            tables.verdicts,
             design=options.design,
             classes=None if classes is None else classes.split(","),
             credit=credit,
@@ -251,9 +252,9 @@ def calibrate(
             overlap_random=overlap == "random",
             vocabulary=Vocabulary(mapped=mapped or {}, rest=rest, merged=merge or {}),
         )
-        report = report_on(data, options)
+        report = report_on(data, options, tables.against)
     else:
-        _refuse(of_files, "for --human and --verdicts, not for the store")
+        _refuse(of_files, "for --human and --verdicts or --table, not for the store")
         with open_to_read(path) as store:
             report = report_on_store(store, batch_id, judge_id, options)
     print_result(report, judge.document, output)

@@ -15,6 +15,7 @@ from calibration.cli.terminal import (
     EXISTING,
     RUBRIC,
     Group,
+    named,
     open_to_read,
     open_to_write,
     print_json,
@@ -23,13 +24,19 @@ from calibration.cli.terminal import (
     progress,
     taxonomy_in_force,
     with_batch,
+    with_columns,
     with_json,
+    with_map,
+    with_raters,
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.records import CONSTRAINTS, SetAside
 from calibration.reporting import to_json
 from calibration.store import Store, make_way
+from calibration.tables.labels import OF_LABELS, OF_VERDICTS
+from calibration.tables.rows import Renamed, under_our_names
+from calibration.tables.vocabulary import Rest
 from calibration.taxonomy import Taxonomy, load_taxonomy
 from calibration.trace_formats import FORMATS, ImportSettings, load_settings
 
@@ -170,10 +177,25 @@ def verdicts() -> None:
 @verdicts.command(name="import")
 @click.argument("file", type=EXISTING)
 @click.option("--judge", "judge_id", required=True, help="Name the judge, with its version.")
+@with_columns
+@with_map("verdicts that are no class as a class or as no_verdict.")
+@click.option(
+    "--rest",
+    type=click.Choice(["no_verdict"]),
+    help="Take every other verdict that is not a class as this.",
+)
 @with_store
 @with_json
-def import_verdicts(file: Path, judge_id: str, path: Path, as_data: bool) -> None:
-    """Import the verdicts of a judge from CSV or JSONL.
+def import_verdicts(
+    file: Path,
+    judge_id: str,
+    columns: dict[str, str | None],
+    mapped: dict[str, str] | None,
+    rest: Rest | None,
+    path: Path,
+    as_data: bool,
+) -> None:
+    """Import the verdicts of a judge from CSV, JSONL or Parquet.
 
     Fields: trace_id, outcome; optional reason, evidence_step and evidence_quote (JSONL: evidence, a
     list of step_id and quote), sample (1 and up when it was asked again), grade (1 to 5). A row
@@ -182,9 +204,13 @@ def import_verdicts(file: Path, judge_id: str, path: Path, as_data: bool) -> Non
 
     \b
     asr verdicts import judge.csv --judge gpt-x-prompt-3
+    asr verdicts import judge.csv --judge strict --column outcome=score --map 1=complete,0=abandoned
     """
     with open_to_write(path) as store:
-        done = imports.import_verdicts(store, file, judge_id=judge_id)
+        (table,) = under_our_names(columns, (file, OF_VERDICTS))
+        done = imports.import_verdicts(
+            store, table or file, judge_id=judge_id, mapped=mapped or {}, rest=rest
+        )
     if as_data:
         print_json(
             {
@@ -236,22 +262,70 @@ def violations(state: str | None, path: Path, as_data: bool) -> None:
         print_lines(["reviewers are not asked for safety violations"])
 
 
+def _people_of(
+    _context: click.Context, _option: click.Parameter, value: str | None
+) -> dict[str, str] | None:
+    """Read `3=Ann,4=Bo`."""
+    return None if value is None else dict(named(value, "REVIEWER=NAME"))
+
+
 @labels.command(name="import")
 @click.argument("file", type=EXISTING)
+@with_columns
+@with_raters
+@with_map("labels that are no class as a class.")
+@click.option(
+    "--people",
+    callback=_people_of,
+    metavar="REVIEWER=NAME,...",
+    help="Give reviewers of FILE, such as user numbers, these names.",
+)
+@click.option(
+    "--not-blind",
+    is_flag=True,
+    help="Mark the labels as not blind: their reviewers may have seen other labels or verdicts.",
+)
 @with_store
 @with_batch
 @with_json
-def import_labels(file: Path, path: Path, batch_id: str | None, as_data: bool) -> None:
+def import_labels(
+    file: Path,
+    columns: dict[str, str | None],
+    raters: tuple[str, ...],
+    mapped: dict[str, str] | None,
+    people: dict[str, str] | None,
+    not_blind: bool,
+    path: Path,
+    batch_id: str | None,
+    as_data: bool,
+) -> None:
     """Import labels that were made elsewhere: trace_id, reviewer, outcome, rationale and more.
 
-    A row that is marked as adjudicated is the final class of its trace.
+    FILE is CSV, JSONL or Parquet with a row a label, or with a column for each of --raters; or an
+    export of Label Studio or Argilla. A row that is marked as adjudicated is the final class of its
+    trace. Labels count as blind, unless a column exposed or an export says that their reviewers
+    were shown a suggestion: those rows are skipped. Labels that are marked as not blind are in no
+    rate and no agreement.
 
     \b
     asr labels import labels.csv --batch production-001
+    asr labels import sheet.csv --raters Ann,Bo --column trace_id=ID --map yes=complete,no=abandoned
+    asr labels import tasks.json --column outcome=verdict --people 3=Ann,4=Bo
     """
     with open_to_write(path) as store:
         batch = choose_batch(store, batch_id)
-        done = imports.import_labels(store, file, batch_id=batch.batch_id)
+        (table,) = under_our_names(columns, (file, OF_LABELS))
+        if raters:
+            known = table if isinstance(table, Renamed) else Renamed(table=file)
+            table = replace(known, raters=raters)
+        done = imports.import_labels(
+            store,
+            table or file,
+            batch_id=batch.batch_id,
+            mapped=mapped or {},
+            people=people or {},
+            exposed=not_blind,
+        )
     if as_data:
         print_json(
             {

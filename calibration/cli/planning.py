@@ -37,6 +37,7 @@ from calibration.cli.terminal import (
     print_result,
     whole_numbers,
     with_batch,
+    with_columns,
     with_confidence,
     with_estimand,
     with_output,
@@ -48,7 +49,8 @@ from calibration.reporting.sections import plans
 from calibration.reporting.sections.trials import trial_plan
 from calibration.store import Store
 from calibration.store.people import LEAD, ranks
-from calibration.tables.trials import SUCCESS
+from calibration.tables.rows import under_our_names
+from calibration.tables.trials import OF_TRIALS, SUCCESS
 
 
 def with_labels_wanted(command: Command) -> Command:
@@ -268,6 +270,7 @@ def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassS
     show_default=True,
     help="Read from this column of FILE whether a trial passed.",
 )
+@with_columns
 @with_confidence
 @with_output
 def plan_trials_command(
@@ -280,6 +283,7 @@ def plan_trials_command(
     model: str | None,
     agent_version: str | None,
     success: str,
+    columns: dict[str, str | None],
     confidence: float,
     output: Output,
 ) -> None:
@@ -293,8 +297,9 @@ def plan_trials_command(
     asr plan trials runs.csv --half-width .05 -k 3
     asr plan trials --half-width .1 --tasks 40 --p .8
     """
+    (table,) = under_our_names(columns, (file, (*OF_TRIALS, success)))
     found = plan_trials(
-        file,
+        table,
         half_width=half_width,
         n_trials=whole_numbers("--trials", n_trials),
         n_tasks=n_tasks,

@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from calibration.analyses.success_rate.report import PREVIOUS, ReportOptions
-from calibration.cli.terminal import Command, credit_of, with_seed
+from calibration.cli.terminal import Command, credit_of, pairs, with_columns, with_seed
 from calibration.errors import InputError
 from calibration.taxonomy import Taxonomy, load_taxonomy
 
@@ -47,13 +47,7 @@ def with_reading(command: Command) -> Command:
         show_default=True,
         help="Read times without a zone in this one.",
     )
-    @click.option(
-        "--column",
-        "columns",
-        multiple=True,
-        metavar="NAME=COLUMN",
-        help="Read NAME from this column; with nothing after the =, NAME is left out.",
-    )
+    @with_columns
     @click.option(
         "--ceiling",
         "ceiling",
@@ -230,7 +224,7 @@ def options_from(
         since=asked["since"],
         until=asked["until"],
         timezone=asked["timezone"],
-        columns={name: column or None for name, column in _pairs(asked["columns"], "--column")},
+        columns=asked["columns"],
         compare_to=None if compare_to == NONE else compare_to,
         ceilings=ceilings,
         credit=asked["credit"] or {},
@@ -269,19 +263,9 @@ def taxonomy_from(path: Path | None) -> Taxonomy | None:
     return None if path is None else load_taxonomy(path)
 
 
-def _pairs(given: Sequence[str], option: str) -> list[tuple[str, str]]:
-    pairs = []
-    for text in given:
-        name, sign, value = text.partition("=")
-        if not name.strip() or not sign:
-            raise InputError(f"{option}: must be NAME=VALUE, got {text!r:.80}")
-        pairs.append((name.strip(), value.strip()))
-    return pairs
-
-
 def _amounts(given: Sequence[str], option: str, *, highest: float) -> dict[str, float]:
     found = {}
-    for name, value in _pairs(given, option):
+    for name, value in pairs(given, option):
         try:
             amount = float(value)
         except ValueError:

@@ -9,6 +9,7 @@ from calibration.analyses.reference_traces import draft_set, write_draft
 from calibration.analyses.reviewers.examinations import add_practice
 from calibration.cli.terminal import (
     EXISTING,
+    RUBRIC,
     Command,
     Group,
     Output,
@@ -18,6 +19,7 @@ from calibration.cli.terminal import (
     print_lines,
     print_next,
     print_result,
+    taxonomy_in_force,
     with_batch,
     with_json,
     with_output,
@@ -26,7 +28,7 @@ from calibration.cli.terminal import (
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting import to_json
 from calibration.reporting.sections import reference as shown
-from calibration.taxonomy import default_taxonomy
+from calibration.taxonomy import default_taxonomy, load_taxonomy
 from reference_dataset import team
 from reference_dataset.loader import ReferenceSet, load_reference, published
 from reference_dataset.repeat_pass import repeat_pass
@@ -79,17 +81,31 @@ def reference() -> None:
     is_flag=True,
     help="Check a set of your own: any trace records, each with a label and in a form.",
 )
+@click.option(
+    "--taxonomy",
+    "fork",
+    type=RUBRIC,
+    help="Check labels of --own by this rubric.  [default: that of the store]",
+)
+@with_store
 @with_json
-def validate(folder: Path | None, own: bool, as_data: bool) -> None:
+def validate(folder: Path | None, own: bool, fork: Path | None, path: Path, as_data: bool) -> None:
     """Check every rule of the dataset, and name file, line and rule of what is broken.
 
     \b
     asr reference validate
     asr reference validate --set my-traces --own
+    asr reference validate --set my-traces --own --taxonomy three_class
     """
     if own and folder is None:
         raise InputError("--own checks the set of --set FOLDER; name it")
-    problems = find_problems(folder) if not own or folder is None else own_problems(folder)
+    if fork is not None and not own:
+        raise InputError("--taxonomy is for --own: the published set has its own classes")
+    if own and folder is not None:
+        rules = None if fork is None else load_taxonomy(fork)
+        problems = own_problems(folder, taxonomy=taxonomy_in_force(path, rules))
+    else:
+        problems = find_problems(folder)
     if as_data:
         print_json({"ok": not problems, "problems": to_json.data(problems)})
     else:

@@ -6,6 +6,7 @@ import click
 
 from calibration.analyses.reliability.from_store import read_stored_runs
 from calibration.analyses.reliability.runs import (
+    OF_RUNS,
     RepeatedRuns,
     measure_reliability,
     read_runs,
@@ -14,6 +15,7 @@ from calibration.cli.terminal import (
     Output,
     open_to_read,
     print_result,
+    with_columns,
     with_confidence,
     with_output,
     with_seed,
@@ -21,7 +23,8 @@ from calibration.cli.terminal import (
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting.sections.reliability import document
-from calibration.tables.trials import read_task_groups
+from calibration.tables.rows import Source, under_our_names
+from calibration.tables.trials import OF_TASKS, read_task_groups
 
 
 @click.command()
@@ -46,6 +49,7 @@ from calibration.tables.trials import read_task_groups
     show_default=True,
     help="Draw this many bootstrap resamples of tasks.",
 )
+@with_columns
 @with_seed
 @with_confidence
 @with_store
@@ -57,6 +61,7 @@ def reliability(
     agent_version: str | None,
     divergence: bool,
     resamples: int,
+    columns: dict[str, str | None],
     seed: int,
     confidence: float,
     path: Path,
@@ -76,9 +81,10 @@ def reliability(
     asr reliability runs.jsonl --tasks tasks.csv --json
     asr reliability --store asr.duckdb --model maker/model-x
     """
+    table, about = under_our_names(columns, (runs, OF_RUNS), (tasks, OF_TASKS))
     found = measure_reliability(
-        _runs(runs, path, model, agent_version),
-        None if tasks is None else read_task_groups(tasks),
+        _runs(table, path, model, agent_version),
+        None if about is None else read_task_groups(about),
         divergence=divergence,
         n_resamples=resamples,
         confidence_level=confidence,
@@ -94,7 +100,7 @@ def reliability(
 
 
 def _runs(
-    runs: Path | None, path: Path, model: str | None, agent_version: str | None
+    runs: Source | None, path: Path, model: str | None, agent_version: str | None
 ) -> RepeatedRuns:
     """Read a file, or the labelled runs of the store."""
     if runs is not None:

@@ -30,6 +30,7 @@ from calibration.cli.terminal import (
     print_lines,
     print_result,
     with_batch,
+    with_columns,
     with_confidence,
     with_estimand,
     with_given,
@@ -352,11 +353,17 @@ def _compare_several(
     help="Name a layer of the FILE, in order, the user last.  [default: ci_gate, weekly_review, "
     "production_signal, user]",
 )
+@with_columns
 @with_confidence
 @with_store
 @with_output
 def layers(
-    file: Path | None, layers: tuple[str, ...], confidence: float, path: Path, output: Output
+    file: Path | None,
+    layers: tuple[str, ...],
+    columns: dict[str, str | None],
+    confidence: float,
+    path: Path,
+    output: Output,
 ) -> None:
     """Show which layer of evaluation caught which failures, and what only users found.
 
@@ -369,11 +376,18 @@ def layers(
     asr layers failures.csv --layer gate --layer review --layer support --json
     asr layers --store asr.duckdb
     """
-    from calibration.analyses.layers import layers_of_store, layers_of_table
+    from calibration.analyses.layers import (
+        LAYERS,
+        OF_FAILURES,
+        layers_of_store,
+        layers_of_table,
+    )
     from calibration.reporting.sections import layers as words
+    from calibration.tables.rows import under_our_names
 
-    if file is not None:
-        found = layers_of_table(file, layers=layers, confidence_level=confidence)
+    (table,) = under_our_names(columns, (file, (*OF_FAILURES, *LAYERS, *layers)))
+    if table is not None:
+        found = layers_of_table(table, layers=layers, confidence_level=confidence)
     else:
         from calibration.cli.terminal import open_to_read
 

@@ -17,13 +17,15 @@ from calibration.cli.terminal import (
     open_to_read,
     print_lines,
     print_result,
+    with_columns,
     with_confidence,
     with_output,
     with_store,
 )
 from calibration.errors import InputError
 from calibration.reporting.sections import trials as text
-from calibration.tables.trials import SUCCESS
+from calibration.tables.rows import under_our_names
+from calibration.tables.trials import OF_AUDITS, OF_TASKS, SUCCESS
 from calibration.text import counted
 
 TASKS = "Describe the tasks: a file with task_id and difficulty, category, tier (core, edge), "
@@ -49,6 +51,7 @@ def tasks() -> None:
     "judge_id",
     help="Take the verdicts of this judge as grades; without it, those that came with the runs.",
 )
+@with_columns
 @with_confidence
 @with_store
 @with_output
@@ -57,6 +60,7 @@ def audit(
     table: Path | None,
     success: str,
     judge_id: str | None,
+    columns: dict[str, str | None],
     confidence: float,
     path: Path,
     output: Output,
@@ -71,14 +75,15 @@ def audit(
     asr tasks audit runs.csv --tasks tasks.csv
     asr tasks audit --store asr.duckdb --json
     """
-    if file is not None:
+    runs, about = under_our_names(columns, (file, (*OF_AUDITS, success)), (table, OF_TASKS))
+    if runs is not None:
         if judge_id is not None:
             raise InputError("--judge is for the runs of a store: leave out FILE")
-        found = audit_trials(file, success=success, tasks=table, confidence_level=confidence)
+        found = audit_trials(runs, success=success, tasks=about, confidence_level=confidence)
     else:
         with open_to_read(path) as store:
             found = audit_store(
-                store, judge_id=judge_id, tasks=table, confidence_level=confidence
+                store, judge_id=judge_id, tasks=about, confidence_level=confidence
             )  # fmt: skip
     print_result(found, text.task_audit, output)
 
@@ -91,8 +96,11 @@ def audit(
     "--out", required=True, type=EXISTING, help="Write the tasks to this new file, JSON Lines."
 )
 @click.option("--tasks", "table", type=EXISTING, help=TASKS)
+@with_columns
 @with_store
-def export(outcome: str, out: Path, table: Path | None, path: Path) -> None:
+def export(
+    outcome: str, out: Path, table: Path | None, columns: dict[str, str | None], path: Path
+) -> None:
     """Write the tasks of failed runs as a file of tasks, to run them again.
 
     One line a task: what the agent was given, what is known of the right answer, and the runs that
@@ -101,8 +109,9 @@ def export(outcome: str, out: Path, table: Path | None, path: Path) -> None:
     \b
     asr tasks export --from-class partial_minus --out tasks.jsonl
     """
+    (about,) = under_our_names(columns, (table, OF_TASKS))
     with open_to_read(path) as store:
-        found = failed_tasks(store, outcome, tasks=table)
+        found = failed_tasks(store, outcome, tasks=about)
     try:
         with out.open("x", encoding="utf-8", errors="surrogatepass") as file:
             file.write(as_lines(found))

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from calibration.analyses.success_rate.suggestions import (
+    OF_USEFUL_RUNS,
     ceilings_from_files,
     ceilings_from_store,
     fit_credit_of,
@@ -32,6 +33,7 @@ from calibration.cli.terminal import (
     print_lines,
     print_result,
     taxonomy_in_force,
+    with_columns,
     with_confidence,
     with_json,
     with_output,
@@ -40,6 +42,7 @@ from calibration.cli.terminal import (
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting.sections import taxonomy as sections
+from calibration.tables.rows import under_our_names
 from calibration.taxonomy import Taxonomy, load_taxonomy
 from calibration.text import own_credit
 
@@ -151,6 +154,7 @@ def suggest(
     show_default=True,
     help="Draw this many bootstrap resamples of tasks.",
 )
+@with_columns
 @with_seed
 @with_confidence
 @with_output
@@ -158,6 +162,7 @@ def fit_credit(
     file: Path,
     fork: Path | None,
     resamples: int,
+    columns: dict[str, str | None],
     seed: int,
     confidence: float,
     output: Output,
@@ -170,8 +175,9 @@ def fit_credit(
     \b
     asr taxonomy fit-credit satisfaction.csv
     """
+    (table,) = under_our_names(columns, (file, OF_USEFUL_RUNS))
     found = fit_credit_of(
-        file,
+        table or file,
         taxonomy=taxonomy_from(fork),
         seed=seed,
         n_resamples=resamples,

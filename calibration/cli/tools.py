@@ -5,13 +5,19 @@ from pathlib import Path
 import click
 
 from calibration.analyses.reliability.grading import grade_files, grade_store
-from calibration.analyses.reliability.tools import ToolOptions, analyse_tools, routes_of_store
+from calibration.analyses.reliability.tools import (
+    OF_INTERACTIONS,
+    ToolOptions,
+    analyse_tools,
+    routes_of_store,
+)
 from calibration.cli.production_options import keep_inputs
 from calibration.cli.terminal import (
     FiniteRange,
     Output,
     open_to_read,
     print_result,
+    with_columns,
     with_confidence,
     with_output,
     with_seed,
@@ -22,7 +28,8 @@ from calibration.reliability.graders import read_graders
 from calibration.reliability.tools import EQUAL_WEIGHTS, OrderRule, checked_tool_weights
 from calibration.reporting.csv_exports import grades_as_csv
 from calibration.reporting.sections import tools as text
-from calibration.tables.trials import read_tasks
+from calibration.tables.rows import under_our_names
+from calibration.tables.trials import OF_TASKS, read_tasks
 
 FILE = click.Path(path_type=Path)
 SHARE = FiniteRange(0, 1)
@@ -126,6 +133,7 @@ def _names(
     show_default=True,
     help="The k of interaction_pass_at_k.",
 )
+@with_columns
 @with_seed
 @with_confidence
 @with_store
@@ -140,6 +148,7 @@ def tools(
     required: tuple[str, ...],
     before: tuple[OrderRule, ...],
     k: int,
+    columns: dict[str, str | None],
     seed: int,
     confidence: float,
     path: Path,
@@ -161,12 +170,13 @@ def tools(
     asr tools interactions.csv --forbidden delete_user,cancel_order --required verify_identity
     asr tools interactions.csv --before find_order,cancel_order --before "confirm,write:*"
     """
-    if file is None:
+    (table,) = under_our_names(columns, (file, OF_INTERACTIONS))
+    if table is None:
         with open_to_read(path) as store:
             stored = routes_of_store(store, confidence_level=confidence)
         return print_result(stored, text.routes, output)
     found = analyse_tools(
-        file,
+        table,
         ToolOptions(
             answer_threshold=answer_threshold,
             tool_threshold=tool_threshold,
@@ -200,6 +210,7 @@ def tools(
     "file, by task_id.",
 )
 @click.option("--csv", "table", type=FILE, help="Write what is proposed on each run to this file.")
+@with_columns
 @with_confidence
 @with_store
 @with_output
@@ -208,6 +219,7 @@ def grade(
     graders: Path | None,
     tasks: Path | None,
     table: Path | None,
+    columns: dict[str, str | None],
     confidence: float,
     path: Path,
     output: Output,
@@ -225,7 +237,8 @@ def grade(
     """
     keep_inputs([*files, graders, tasks], [table])
     read = () if graders is None else read_graders(graders)
-    told = None if tasks is None else read_tasks(tasks)
+    (about,) = under_our_names(columns, (tasks, OF_TASKS))
+    told = None if about is None else read_tasks(about)
     if files:
         found = grade_files(files, read, tasks=told, confidence_level=confidence)
     else:

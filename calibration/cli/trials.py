@@ -10,13 +10,15 @@ from calibration.cli.terminal import (
     Output,
     print_result,
     whole_numbers,
+    with_columns,
     with_confidence,
     with_output,
     with_seed,
 )
 from calibration.errors import CalibrationError
 from calibration.reporting.sections import trials as text
-from calibration.tables.trials import SUCCESS, TAGS
+from calibration.tables.rows import under_our_names
+from calibration.tables.trials import OF_TASKS, OF_TRIALS, SUCCESS, TAGS
 
 
 @click.command()
@@ -72,6 +74,7 @@ from calibration.tables.trials import SUCCESS, TAGS
     show_default=True,
     help="Draw this many resamples of the tasks.",
 )
+@with_columns
 @with_seed
 @with_confidence
 @with_output
@@ -88,6 +91,7 @@ def trials(
     steps: int | None,
     baseline: Path | None,
     resamples: int,
+    columns: dict[str, str | None],
     seed: int,
     confidence: float,
     output: Output,
@@ -101,9 +105,13 @@ def trials(
     asr trials runs.csv --tasks tasks.csv
     asr trials runs.csv -k 1,2,4,8 --model maker/model-x --json
     asr trials runs.csv --baseline last-week.csv --tasks tasks.csv
+    asr trials runs.csv --column task_id="Task ID" --column success=passed
     """
+    runs, about, earlier = under_our_names(
+        columns, (file, (*OF_TRIALS, success, tags)), (tasks, OF_TASKS), (baseline, OF_TRIALS)
+    )
     found = analyse_trials(
-        file,
+        runs or file,
         TrialOptions(
             ks=whole_numbers("-k", ks),
             success=success,
@@ -117,8 +125,8 @@ def trials(
             n_resamples=resamples,
             confidence_level=confidence,
         ),
-        tasks=tasks,
-        baseline=baseline,
+        tasks=about,
+        baseline=earlier,
     )
     print_result(found, text.trials, output)
     if not any(one.estimate.ok for one in found.pass_at_k.values()):

@@ -190,7 +190,7 @@ class ProductionRuns:
         return ProductionRuns(
             verdicts=kinds % width,
             penalties=np.zeros(kinds.size),
-            times=np.bincount(of.ravel(), weights=self.times, minlength=kinds.size),
+            times=np.bincount(of.ravel(), weights=self.times, minlength=kinds.size).astype(float),
             tasks=None if tasks is None else tasks[0][kinds // width],
         )
 

@@ -360,9 +360,14 @@ def weaknesses(taxonomy: Taxonomy, labelled: Sequence[tuple[str, str]]) -> tuple
 
 
 def exercised(taxonomy: Taxonomy, outcome: str, nearest_wrong: str) -> str:
-    """Return the question at which the class of a trace and the nearest wrong one part."""
-    other = taxonomy.answers_for(nearest_wrong)
+    """Return the question at which the class of a trace and the nearest wrong one part.
+
+    A team's own set need not name a nearest wrong class: then the last question on the way.
+    """
+    other = taxonomy.answers_for(nearest_wrong) if nearest_wrong in taxonomy.credit else {}
     path = taxonomy.answers_for(outcome)
+    if not other:
+        return list(path)[-1]
     return next((n for n, answer in path.items() if other.get(n) != answer), list(path)[-1])
 
 

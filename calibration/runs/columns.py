@@ -22,6 +22,7 @@ from calibration.runs.engines import Engine, Kind, Query, Relation, kind_of, que
 from calibration.runs.results import PERTURBED, verdict_names
 from calibration.runs.sources import Source
 from calibration.taxonomy import Taxonomy
+from calibration.text import names_there
 
 REQUIRED = ("trace_id", "workflow", "outcome", "cost_usd")
 
@@ -59,11 +60,10 @@ def mapped(
 ) -> dict[str, str]:
     """Return the source's column for each of ours that exists, and of `further` ones."""
     given = given or {}
-    shown = ", ".join(name[:80] for name in present[:40])
     known = tuple(dict.fromkeys((*KNOWN, *further)))
     for ours in given:
         if ours not in known:
-            raise InputError(f"column {ours!r:.80} is not one of {', '.join(known)}")
+            raise InputError(f"--column: no name {ours!r:.80} is read; {names_there(ours, known)}")
     found: dict[str, str] = {}
     for ours in known:
         theirs = given.get(ours, ours)
@@ -75,12 +75,13 @@ def mapped(
             found[ours] = theirs
         elif ours in given:
             raise InputError(
-                f"{where}: column {theirs!r:.80} (for {ours}) is not there; there are {shown}"
+                f"{where}: column {theirs!r:.80} (for {ours}) is not there; "
+                f"{names_there(theirs, present)}"
             )
         elif ours in REQUIRED:
             without = " or cost_usd= where no cost is known" if ours == "cost_usd" else ""
             raise InputError(
-                f"{where}: column {ours!r} is missing; there are {shown}; name "
+                f"{where}: column {ours!r} is missing; {names_there(ours, present)}; name "
                 f"the column to use: --column {ours}=NAME{without}"
             )
     older = found.pop("loop", None)

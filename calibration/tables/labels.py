@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-import pandas as pd
-
 from calibration.errors import InputError
 from calibration.records import (
     CONFIDENCES,
@@ -22,7 +20,9 @@ from calibration.records import (
     is_perturbed,
 )
 from calibration.tables.rows import (
+    Renamed,
     Row,
+    Source,
     any_rows,
     cell_evidence,
     cell_flag,
@@ -31,17 +31,37 @@ from calibration.tables.rows import (
     cell_text,
     cell_whole,
     cell_words,
+    column_names,
     located,
+    missing,
     place_of,
+    under_our_names,
 )
 from calibration.trace_formats.fields import FieldError, outcome
 
-Source = Path | pd.DataFrame
 MAX_USD = 1_000_000
 MAX_WEIGHT = 1e9
 MAX_SIZE = 1e12
 MAX_SAMPLE = 2**31 - 1
 MOST_CAUSE = 100  # characters
+
+LABEL_COLUMNS = (
+    "trace_id", "reviewer", "outcome", "adjudicated", "weight", "cluster", "rationale",
+    "evidence_step", "evidence_quote", "confidence", "tags", "sub_goals", "violations",
+    "perturbation", "exposed",
+)  # fmt: skip
+
+VERDICT_COLUMNS = (
+    "trace_id", "outcome", "sample", "judge", "workflow", "task", "stratum", "cost_usd", "units",
+    "ceiling_usd", "started_at", "agent", "model", "steps", "response_chars", "grade", "reason",
+    "evidence_step", "evidence_quote", "of_all", "cause", "prompt",
+)  # fmt: skip
+
+# What is read beside what is exported.
+OF_LABELS = (*LABEL_COLUMNS, "evidence")
+OF_VERDICTS = (*VERDICT_COLUMNS, "perturbation", "evidence")
+
+OUTCOME, HUMAN, VERDICT = "outcome", "human", "verdict"
 
 EXPOSED = "not blind: its reviewer had seen labels or verdicts of the trace"
 ARM = "of a perturbed arm: in no number of production"
@@ -364,6 +384,121 @@ def _second(path: str, row: VerdictRow, other: VerdictRow) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedTables:
+    """Labels and verdicts to be joined, and the verdicts of another judge if one was named."""
+
+    labels: LabelFile
+    verdicts: VerdictFile
+    against: VerdictFile | None = None
+
+
+def of_two_tables(
+    human: Path,
+    verdicts: Path,
+    columns: Mapping[str, str | None],
+    raters: Sequence[str] = (),
+    *,
+    judge_id: str | None = None,
+    against: str | None = None,
+) -> JudgedTables:
+    """Read labels and verdicts from two files whose columns have other names.
+
+    A name goes for the files that have its column; `human` and `verdict` are the outcome of the one
+    and of the other. `raters` are columns of `human`. `against` names another judge of `verdicts`,
+    or another file. Raises InputError as `read_human_labels`, `read_verdicts`, `under_our_names`.
+    """
+    other = Path(against) if against is not None and Path(against).is_file() else None
+    named = under_our_names(
+        columns,
+        (human, (*OF_LABELS, HUMAN)),
+        (verdicts, (*OF_VERDICTS, VERDICT)),
+        (other, (*OF_VERDICTS, VERDICT)),
+    )
+    labels, judged, others = (
+        _as_outcome(table, name)
+        for table, name in zip(named, (HUMAN, VERDICT, VERDICT), strict=True)
+    )
+    found = read_verdicts(judged or verdicts, judge=judge_id)
+    if others is not None:
+        earlier: VerdictFile | None = read_verdicts(others)
+    elif against is None or against == judge_id:
+        earlier = None
+    else:
+        earlier = read_verdicts(judged or verdicts, judge=against)
+    return JudgedTables(
+        labels=read_human_labels(_of_raters(labels or human, raters)),
+        verdicts=found,
+        against=earlier,
+    )
+
+
+def of_one_table(
+    table: Path,
+    columns: Mapping[str, str | None],
+    raters: Sequence[str] = (),
+    *,
+    judge_id: str | None = None,
+    against: str | None = None,
+) -> JudgedTables:
+    """Read labels and verdicts from one table, a row a trace.
+
+    The column `human` has the class that people gave, or `raters` have a column each; `verdict`
+    that of the judge, who has the name of the column, unless there is a column `judge`. `against`
+    is another column of verdicts, another judge, or another file.
+
+    Raises InputError as `of_two_tables`.
+    """
+    given = {HUMAN: HUMAN, VERDICT: VERDICT, **columns}
+    if raters and HUMAN in columns:
+        raise InputError("--raters are columns of the labels, as --column human=; give one of them")
+    under_our_names(columns, (table, (*OF_LABELS, *OF_VERDICTS, HUMAN, VERDICT)))
+    if OUTCOME in columns:
+        raise InputError(f"--column: name {HUMAN} and {VERDICT} instead of {OUTCOME}")
+    if given[HUMAN] is None or given[VERDICT] is None:
+        raise InputError(f"--column: {HUMAN} and {VERDICT} cannot be left out")
+    shared = {name: theirs for name, theirs in given.items() if name not in (HUMAN, VERDICT)}
+
+    def side(known: Sequence[str], outcome: str | None) -> Renamed:
+        own = {name: theirs for name, theirs in shared.items() if name in known}
+        return Renamed(table=table, columns={**own, OUTCOME: outcome})
+
+    verdict = given[VERDICT]
+    judged = side(OF_VERDICTS, verdict)
+    found = read_verdicts(judged, judge=judge_id)
+    if judge_id is None and verdict != VERDICT and not any(r.judge for r in found.rows.values()):
+        found = replace(found, judge=verdict)
+    other = None
+    if against is not None and Path(against).is_file():
+        other = read_verdicts(Path(against))
+    elif against is not None and against in column_names(table):
+        other = replace(read_verdicts(side(OF_VERDICTS, against)), judge=against)
+    elif against is not None and against != found.judge:
+        other = read_verdicts(judged, judge=against)
+    human = side(OF_LABELS, None if raters else given[HUMAN])
+    return JudgedTables(
+        labels=read_human_labels(_of_raters(human, raters)), verdicts=found, against=other
+    )
+
+
+def _as_outcome(table: Path | Renamed | None, name: str) -> Path | Renamed | None:
+    """Return a table whose outcome may go by another name of ours."""
+    if not isinstance(table, Renamed) or name not in table.columns:
+        return table
+    if OUTCOME in table.columns:
+        raise InputError(f"--column: {name} and {OUTCOME} are the same; give one of them")
+    columns = {OUTCOME if ours == name else ours: of for ours, of in table.columns.items()}
+    return replace(table, columns=columns)
+
+
+def _of_raters(table: Path | Renamed, raters: Sequence[str]) -> Path | Renamed:
+    """Return a table in which each of these columns has the labels of one reviewer."""
+    if not raters:
+        return table
+    known = table if isinstance(table, Renamed) else Renamed(table=table)
+    return replace(known, raters=tuple(raters))
+
+
 def read_ceilings(path: Path) -> dict[str, float]:
     """Return the cost ceiling in USD per unit of each workflow, from workflow and ceiling_usd.
 
@@ -386,5 +521,5 @@ def _with_outcome(
     """Yield rows with a trace and an outcome field, or another one, which may be empty."""
     for line, row in any_rows(source, required=("trace_id", *required)):
         if "outcome" not in row and or_else not in row:
-            raise InputError(f"{place_of(source)}, line {line}: field 'outcome' is missing")
+            raise missing(f"{place_of(source)}, line {line}", "outcome", row, what="field")
         yield line, row

@@ -1,4 +1,6 @@
-"""Rows of CSV, JSONL and Parquet files: reading them with their line, and writing them.
+"""Rows of CSV, JSON and Parquet files: reading them with their line, and writing them.
+
+`Renamed` is a table whose columns have other names than ours: `any_rows` reads it like any other.
 
 The `cell_...` functions read one field of a row: None where it is missing, FieldError where it is
 not valid.
@@ -9,11 +11,13 @@ import io
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from io import TextIOWrapper
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -22,9 +26,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from calibration.errors import InputError
+from calibration.errors import InputError, MissingColumnError
 from calibration.files import open_file, written_whole
 from calibration.records import Evidence
+from calibration.tables.annotation_exports import label_rows_of
+from calibration.text import names_there
 from calibration.trace_formats.base import MAX_TRACE_BYTES
 from calibration.trace_formats.fields import (
     FieldError,
@@ -35,7 +41,12 @@ from calibration.trace_formats.fields import (
     whole,
     wrong,
 )
-from calibration.trace_formats.json_scanner import decode_line, decode_text, numbered_lines
+from calibration.trace_formats.json_scanner import (
+    JsonText,
+    decode_line,
+    decode_text,
+    numbered_lines,
+)
 from calibration.trace_formats.own_files import delimiter_of, first_line
 
 Row = dict[str, Any]
@@ -50,15 +61,37 @@ SEPARATOR = "; "  # of texts in one cell of CSV
 FORMATS = (".csv", ".jsonl", ".parquet")
 TEXT, NUMBER, WHOLE = pa.string(), pa.float64(), pa.int64()
 FLAG, TIME, TEXTS = pa.bool_(), pa.timestamp("us", tz="UTC"), pa.list_(pa.string())
+LOOKED = 10_000  # first rows in which a column must occur that is named
 YES, NO = ("true", "yes", "1"), ("", "false", "no", "0")
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _GUARDED = re.compile(r"'+[=+\-@\t\r]")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renamed:
+    """A table under our names of its columns.
+
+    `columns` : its column by our name; None leaves ours out.
+    `raters` : its columns that hold the labels of one rater each, or patterns of them with ``*``:
+    a row becomes one row a label, with the rater and the label in the columns `into`; empty cells
+    are no labels.
+    """
+
+    table: Path | pd.DataFrame
+    columns: Mapping[str, str | None] = field(default_factory=dict)
+    raters: tuple[str, ...] = ()
+    into: tuple[str, str] = ("reviewer", "outcome")
+
+
+Source = Path | pd.DataFrame | Renamed
+
+
 def read_rows(
     path: Path, *, required: Sequence[str] = (), aside: Told | None = None
 ) -> Iterator[tuple[int, Row]]:
-    """Yield line number and row of a CSV or JSONL file that has the required fields.
+    """Yield line number and row of a CSV, JSONL or JSON file that has the required fields.
+
+    A JSON file is a list of objects; exports of annotation tools are rows of labels.
 
     InputError with file, line and field if the file cannot be read, is larger than 500 MB, or a row
     lacks a field. `aside` is told line and reason of a line that is no row, which is an InputError
@@ -69,11 +102,17 @@ def read_rows(
     if first == b"":
         needs = f"; it needs the fields {', '.join(required)}" if required else ""
         raise InputError(f"{path}: the file is empty{needs}")
-    is_json = first is None or first.startswith(b"{")
-    rows = _json_rows(path, aside) if is_json else _csv_rows(path, first or b"", required, aside)
+    if first is not None and first.startswith(b"["):
+        rows = _list_rows(path, aside)
+    elif first is None or first.startswith(b"{"):
+        rows = label_rows_of(_json_rows(path, aside))
+    else:
+        rows = _csv_rows(path, first, required, aside)
     for line, row in rows:
         for name in required:
             if row.get(name) is None or not str(row[name]).strip():
+                if name not in row:
+                    raise missing(f"{path}, line {line}", name, row, what="field")
                 raise InputError(f"{path}, line {line}: field {name!r} is missing")
         if line > MAX_ROWS:
             raise InputError(f"{path}: has more than {MAX_ROWS:,} lines; split it")
@@ -81,9 +120,12 @@ def read_rows(
 
 
 def any_rows(
-    source: Path | pd.DataFrame, *, required: Sequence[str] = (), aside: Told | None = None
+    source: Source, *, required: Sequence[str] = (), aside: Told | None = None
 ) -> Iterator[tuple[int, Row]]:
     """Yield as `read_rows` does, also from a Parquet file or a frame, with rows numbered from 1."""
+    if isinstance(source, Renamed):
+        yield from _renamed(source, required, aside)
+        return
     if isinstance(source, Path) and source.suffix != ".parquet":
         yield from read_rows(source, required=required, aside=aside)
         return
@@ -96,19 +138,159 @@ def any_rows(
             dict(zip(columns, cells, strict=True))
             for cells in source.itertuples(index=False, name=None)
         )
+    numbered = label_rows_of(enumerate(rows, 1))
+    first = next(numbered, None)
+    there = columns if first is None else list(first[1])
     for name in required:
-        if name not in columns:
-            raise InputError(f"{path}: column {name!r} is missing")
-    for line, row in enumerate(rows, 1):
+        if name not in there:
+            raise missing(path, name, there)
+    for line, row in chain([] if first is None else [first], numbered):
         for name in required:
-            if not cell_text(row[name]):
+            if not cell_text(row.get(name)):
                 raise InputError(f"{path}, line {line}: field {name!r} is missing")
         yield line, row
 
 
-def place_of(source: Path | pd.DataFrame) -> str:
+def file_of(source: Source | None) -> Path | None:
+    """Return the file of a table, None for a frame."""
+    table = source.table if isinstance(source, Renamed) else source
+    return table if isinstance(table, Path) else None
+
+
+def place_of(source: Source) -> str:
     """Return the name of a file or a frame in errors."""
+    if isinstance(source, Renamed):
+        return place_of(source.table)
     return str(source) if isinstance(source, Path) else "the frame"
+
+
+def missing(
+    place: str, name: str, there: Iterable[str], *, what: str = "column"
+) -> MissingColumnError:
+    """Return the error of a column that a table lacks, with those that it has."""
+    return MissingColumnError(
+        f"{place}: {what} {name!r:.80} is missing; {names_there(name, there)}", column=name
+    )
+
+
+def under_our_names(
+    columns: Mapping[str, str | None], *tables: tuple[Path | None, Collection[str]]
+) -> list[Path | Renamed | None]:
+    """Return the tables of a command under our names; each with the names that it knows.
+
+    With several tables a name goes for those that have its column.
+
+    Raises
+    ------
+    InputError
+        If no table knows a name, or none that knows it has its column.
+
+    Examples
+    --------
+    >>> table, other = under_our_names({"outcome": "x"}, (Path("a.csv"), ["outcome"]), (None, []))
+    >>> table.columns, other
+    ({'outcome': 'x'}, None)
+    """
+    given = [(table, known) for table, known in tables if table is not None]
+    if not columns:
+        return [table for table, _ in tables]
+    if not given:
+        raise InputError("--column is for a file; name one")
+    every = list(dict.fromkeys(name for _, known in given for name in known))
+    for ours in columns:
+        if ours not in every:
+            raise InputError(f"--column: no name {ours!r:.80} is read; {names_there(ours, every)}")
+    if len(given) == 1:
+        return [table and Renamed(table=table, columns=columns) for table, _ in tables]
+    there = {table: column_names(table) for table, _ in given}
+    for ours, theirs in columns.items():
+        by = [table for table, known in given if ours in known]
+        if theirs is not None and not any(theirs in there[table] for table in by):
+            listed = "; ".join(f"{table}: {names_there(theirs, there[table])}" for table in by)
+            raise InputError(f"column {theirs!r:.80} (for {ours}) is not there; {listed}")
+    return [
+        table
+        and Renamed(
+            table=table,
+            columns={
+                ours: theirs
+                for ours, theirs in columns.items()
+                if ours in known and (theirs is None or theirs in there[table])
+            },
+        )
+        for table, known in tables
+    ]
+
+
+def column_names(table: Path) -> tuple[str, ...]:
+    """Return the columns in the first rows of a table."""
+    rows = islice(any_rows(table, aside=lambda _line, _why: None), LOOKED)
+    return tuple(dict.fromkeys(name for _, row in rows for name in row))
+
+
+def _renamed(
+    source: Renamed, required: Sequence[str], aside: Told | None
+) -> Iterator[tuple[int, Row]]:
+    """Yield the rows of a table under our names, one row a label where raters have columns."""
+    place = place_of(source)
+    ours = {theirs: name for name, theirs in source.columns.items() if theirs is not None}
+    own = [name for name in required if not (source.raters and name in source.into)]
+    rows = any_rows(source.table, required=[source.columns.get(n) or n for n in own], aside=aside)
+    held: list[tuple[int, Row]] = []
+    there: dict[str, None] = {}
+    for line, row in rows:
+        held.append((line, row))
+        there |= dict.fromkeys(row)
+        if len(held) == LOOKED or (not source.raters and ours.keys() <= there.keys()):
+            break
+    for theirs, name in ours.items():
+        if held and theirs not in there:
+            raise InputError(
+                f"{place}: column {theirs!r:.80} (for {name}) is not there; "
+                f"{names_there(theirs, there)}"
+            )
+    raters = raters_among(source.raters, [c for c in there if c not in ours], place) if held else ()
+    for line, row in chain(held, rows):
+        named = {
+            ours.get(name, name): cell
+            for name, cell in row.items()
+            if name in ours or (name not in source.columns and name not in raters)
+        }
+        named |= {name: None for theirs, name in ours.items() if theirs not in row}
+        if not raters:
+            yield line, named
+            continue
+        rater_in, label_in = source.into
+        for rater in raters:
+            if cell_text(row.get(rater)):
+                yield line, {**named, rater_in: rater, label_in: row[rater]}
+
+
+def raters_among(asked: Sequence[str], there: Sequence[str], place: str) -> tuple[str, ...]:
+    """Return the columns of the raters, which may be asked for by patterns with ``*``.
+
+    Raises InputError if one is not there, or twice.
+
+    Examples
+    --------
+    >>> raters_among(["r*", "Ann"], ["id", "r1", "r2", "Ann"], "a.csv")
+    ('r1', 'r2', 'Ann')
+    """
+    found: list[str] = []
+    for name in asked:
+        fit = (
+            [name] if name in there else [c for c in there if "*" in name and fnmatchcase(c, name)]
+        )
+        if not fit:
+            raise InputError(
+                f"{place}: column {name!r:.80} (of a rater) is not there; "
+                f"{names_there(name, there)}"
+            )
+        found += fit
+    for name in found:
+        if found.count(name) > 1:
+            raise InputError(f"{place}: the rater {name!r:.80} is named twice")
+    return tuple(found)
 
 
 def _parquet_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
@@ -377,14 +559,12 @@ def _csv_rows(
 ) -> Iterator[tuple[int, Row]]:
     # The limit is global to the csv module; it is only ever raised, to what a trace may have.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_TRACE_BYTES))
-    delimiter = delimiter_of(first, required[0] if required else None)
+    delimiter = delimiter_of(first, required[0] if required else None) or delimiter_of(first, None)
     if delimiter is None:
         _check_text(path, first)
         needed = f"the columns {', '.join(required)}" if required else "two columns or more"
-        traces = "; a file of traces is read by `asr import`" * first.lstrip().startswith(b"[")
         raise InputError(
-            f"{path}, line 1: must be a header with {needed} (or the file one JSON object a "
-            f"line){traces}"
+            f"{path}, line 1: must be a header with {needed} (or the file one JSON object a line)"
         )
     columns: list[str] = []
     line = 1
@@ -432,7 +612,7 @@ def _columns(path: Path, line: int, cells: list[str], required: Sequence[str]) -
             raise InputError(f"{path}, line {line}: column {name!r} occurs twice")
     for name in required:
         if name not in columns:
-            raise InputError(f"{path}, line {line}: column {name!r} is missing")
+            raise missing(f"{path}, line {line}", name, columns)
     return columns
 
 
@@ -450,6 +630,20 @@ def _json_rows(path: Path, aside: Told | None) -> Iterator[tuple[int, Row]]:
                 yield line, row
             else:
                 _refuse(path, line, "must be an object", aside)
+
+
+def _list_rows(path: Path, aside: Told | None) -> Iterator[tuple[int, Row]]:
+    """Yield the objects of a JSON list with their lines."""
+    text = JsonText(path)
+
+    def objects() -> Iterator[tuple[int, Row]]:
+        for row, line in text.elements(text.start):
+            if isinstance(row, dict):
+                yield line, row
+            else:
+                _refuse(path, line, "must be an object", aside)
+
+    yield from label_rows_of(objects())
 
 
 def _refuse(path: Path, line: int, why: str, aside: Told | None) -> None:

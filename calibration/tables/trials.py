@@ -16,17 +16,19 @@ from calibration.runs.benchmark_results import (
     benchmark_results,
 )
 from calibration.statistics.estimate import BoolArray, FloatArray
-from calibration.tables.labels import MAX_USD, Source
+from calibration.tables.labels import MAX_USD
 from calibration.tables.rows import (
     NO,
     YES,
     Row,
+    Source,
     any_rows,
     cell_number,
     cell_tags,
     cell_text,
     cell_whole,
     located,
+    missing,
     place_of,
 )
 from calibration.text import counted
@@ -40,6 +42,9 @@ GROUPS = ("difficulty", "category", "tier")
 TIERS = ("core", "edge")
 TAGS, REVIEWED, CALLS, RESPONSE = "tags", "reviewed", "tool_calls", "response"
 STATE, REFERENCE, BEFORE = "expected_state", "reference", "before"
+OF_TRIALS = (TASK, TRIAL, SUCCESS, *OTHERS, "cost_usd", TAGS)
+OF_AUDITS = (*OF_TRIALS, REVIEWED, CALLS, RESPONSE)
+OF_TASKS = (TASK, *GROUPS, STATE, REFERENCE, BEFORE)
 MAX_REFERENCE, MAX_RULES = 20_000, 100
 
 # Longer names are set aside, as in files of runs.
@@ -196,9 +201,7 @@ def _columns(path: str, row: Row, needed: Iterable[str]) -> frozenset[str]:
     """Return the columns of the first row; raise if one is missing."""
     for name in needed:
         if name not in row:
-            raise InputError(
-                f"{path}: column {name!r:.80} is missing; it has {', '.join(row):.200}"
-            )
+            raise missing(path, name, row)
     return frozenset(row)
 
 

@@ -1,7 +1,7 @@
 """What the outcomes of labels and verdicts mean: verdicts mapped to classes, and classes merged."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -10,6 +10,7 @@ from calibration.records import NO_VERDICT
 from calibration.tables.labels import LabelFile, LabelRow, VerdictFile, VerdictRow
 from calibration.tables.rows import located, none_of
 from calibration.taxonomy import Taxonomy
+from calibration.text import names_there
 from calibration.trace_formats.fields import FieldError
 
 SPLIT = "split"
@@ -120,7 +121,7 @@ def read_outcomes(
     known = replace(vocabulary, classes=_classes(labels, verdicts, given, taxonomy, vocabulary))
     said = Counter(row.outcome for row in verdicts.rows.values())
     said.update(outcome for more in verdicts.again.values() for outcome in more)
-    _check_map(known, verdicts, said)
+    check_map(known, verdicts.path, said.keys())
     _check_merge(known)
     _check_outcomes(known, labels, verdicts)
     heard = Counter(row.outcome for rows in labels.rows.values() for row in rows)
@@ -194,15 +195,14 @@ def in_order(names: set[str]) -> list[str]:
         return sorted(names)
 
 
-def _check_map(known: Vocabulary, verdicts: VerdictFile, said: Mapping[str, int]) -> None:
+def check_map(known: Vocabulary, path: str, said: Collection[str]) -> None:
+    """Raise InputError if what is mapped is a class or does not occur, or becomes no class."""
     for name, into in known.mapped.items():
         if name in known.classes:
             raise InputError(f"--map: {name!r:.80} is a class; classes are joined by --merge")
         if name not in said:
-            there = ", ".join(sorted(said.keys() - {""}))
-            raise InputError(
-                f"--map: no verdict {name!r:.80} in {verdicts.path}, only {there:.200}"
-            )
+            there = names_there(name, sorted(set(said) - {""}))
+            raise InputError(f"--map: no {name!r:.80} in {path}; {there}")
         if into not in (*known.classes, *NO_CLASS):
             raise InputError(
                 f"--map: {into!r:.80} is not one of {', '.join((*known.classes, *NO_CLASS)):.200}"

@@ -27,7 +27,8 @@ from calibration.judge_calibration.samples import (
     confusion_from_table,
     judge_quality,
 )
-from calibration.tables.labels import Source, read_ceilings
+from calibration.tables.labels import read_ceilings
+from calibration.tables.rows import Source
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import ids, known
 from tests.classes import CREDIT, OUTCOMES

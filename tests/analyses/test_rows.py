@@ -77,8 +77,11 @@ def test_json_lines_may_hold_separators_that_are_no_line_ends(tmp_path: Path) ->
     [
         ("", "the file is empty; it needs the fields trace_id, outcome"),
         (b"\xff\xfe", "is not UTF-8"),
-        ("a,b\n1,2\n", "line 1: must be a header with the columns trace_id, outcome"),
-        ("[\n 1]\n", "a file of traces is read by `asr import`"),
+        ("a,b\n1,2\n", "line 1: column 'trace_id' is missing; there are a, b"),
+        ("ab\n1\n", "line 1: must be a header with the columns trace_id, outcome"),
+        ("[\n 1]\n", "line 2: must be an object"),
+        ('[{"trace_id": "a", "outcome": "b"}', "line 1"),
+        ('[\n{"id": "a", "outcome": "b"}]', "line 2: field 'trace_id' is missing; there are id"),
         ("trace_id,verdict\na,b\n", "line 1: column 'outcome' is missing"),
         ("trace_id,outcome,outcome\n", "line 1: column 'outcome' occurs twice"),
         ("trace_id,outcome\na,b,c\n", "line 2: has 3 cells, the header has 2"),

@@ -337,7 +337,7 @@ def test_a_report_on_a_file_has_the_passes_of_each_model(tmp_path: Path) -> None
     rows.to_csv(file, index=False)
     options = ReportOptions()
     read = read_production([str(file)], taxonomy=default_taxonomy(), options=options)
-    (made,), note = passes_of_files(read, options)
+    (made,), note = passes_of_files(read, options, "outcomes")
     assert (made.agent, made.n_tasks, made.most_trials, note) == ("m", 12, 4, "")
     assert [point.k for point in made.points] == [1, 2, 3, 4]
     same = found(rows, model="m", ks=(1, 2, 3, 4))
@@ -348,7 +348,7 @@ def test_a_report_on_a_file_has_the_passes_of_each_model(tmp_path: Path) -> None
     halves = rows.assign(agent_version=np.where(rows["trial"] < 2, "v1", "v2"))
     halves.to_csv(file, index=False)
     read = read_production([str(file)], taxonomy=default_taxonomy(), options=options)
-    assert [(of.agent, of.most_trials) for of in passes_of_files(read, options)[0]] == [
+    assert [(of.agent, of.most_trials) for of in passes_of_files(read, options, "outcomes")[0]] == [
         ("m v1", 2),
         ("m v2", 2),
     ]

@@ -16,7 +16,7 @@ from app.views.success_rate.data import Asked, Found
 from calibration.cli import main
 from calibration.records import Verdict
 from calibration.store import Store
-from tests.analyses.worlds import ids, make_trace, make_world
+from tests.analyses.worlds import ids, known, make_trace, make_world
 from tests.app.conftest import OpenApp, choose, figures, opened, press, shown, texts
 
 N = 60
@@ -119,13 +119,13 @@ def test_the_window_and_the_workflow_narrow_it(filled: MakeStore, open_app: Open
 @pytest.mark.long
 def test_a_work_list_opens_traces(filled: MakeStore, open_app: OpenApp, store_file: Path) -> None:
     filled()
-    found = found_in(store_file)
+    made = known(found_in(store_file).made)
     app = open_app("asr", reviewer="lea")
     press(app, "asr_open")
-    expected = [item.trace_id for item in found.made.work["partial_minus"]]
+    expected = [item.trace_id for item in made.work["partial_minus"]]
     assert expected == listed(app) != []
     app.segmented_control(key="asr_class").set_value("hallucinated").run()
-    expected = [item.trace_id for item in found.made.work["hallucinated"]]
+    expected = [item.trace_id for item in made.work["hallucinated"]]
     assert listed(app) == expected
     choose(app, "asr_trace", 1, "trace")
     assert f"{expected[1]} (2 of {len(expected)})" in texts(app)
@@ -158,7 +158,7 @@ def test_the_files_are_those_of_the_command_line(filled: MakeStore, store_file: 
     assert out.read_text("utf-8") == found.file("html")
     printed("--work", str(store_file.parent / "todo"))
     with Store.open(store_file) as store:
-        shown = work._csv(store, found, "abandoned", "lea")
+        shown = work._csv(store, found, known(found.made), "abandoned", "lea")
         assert set(store.exposure_frame()["reviewer_id"]) == {"lea"}
     assert (store_file.parent / "todo" / "abandoned.csv").read_text("utf-8") == shown.replace(
         "\r\n", "\n"

@@ -27,9 +27,10 @@ def outcome_by_word(word: str, taxonomy: Taxonomy) -> str:
 
 def small_model(
     outcome_of: OutcomeOf = lambda asked, word, taxonomy: outcome_by_word(word, taxonomy),
+    rubric: Taxonomy | None = None,
 ) -> Callable[[Asked], dict[str, Any]]:
     """Return the contents of a scripted server that answers the probe and every prompt."""
-    taxonomy = default_taxonomy()
+    taxonomy = rubric or default_taxonomy()
 
     def answer(asked: Asked) -> dict[str, Any]:
         text = "\n".join(message["content"] for message in asked.body["messages"])

@@ -62,6 +62,7 @@ def analysis(found: Sequence[GateResult], text: str = "a note") -> GateAnalysis:
         notes=(text,), marks=(text,), baseline=None, comparable=None,
         set_aside=(LeftOutRows(reason="outcome is missing", n=3, examples=(text,)),),
         taxonomy_version=text, taxonomy_fingerprint="f" * 64, seed=0, fingerprint="e" * 64,
+        outcomes="human labels",
     )  # fmt: skip
 
 

@@ -45,7 +45,10 @@ function renderLesson(view) {
     el("h3", { text: "Evidence, marked in the trace" }),
     el("ul", { class: "evidence-list" }, ...lesson.evidence.map((item) => el("li", {},
       el("span", { class: "mono", text: item.step_id }), el("span", { text: ` ${item.shows}` })))),
-    el("p", { class: "rule", text: `Not ${classTitle(desk, lesson.nearest_wrong)}: ${lesson.why_not}` }),
+    // A team's own set need not name the nearest wrong class.
+    lesson.nearest_wrong
+      ? el("p", { class: "rule", text: `Not ${classTitle(desk, lesson.nearest_wrong)}: ${lesson.why_not}` })
+      : "",
     lesson.overridden ? el("p", { class: "hint", text: `Your team changed the published label: ${lesson.overridden}` }) : "",
   );
   parts.legend.replaceChildren();

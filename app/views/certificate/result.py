@@ -147,7 +147,8 @@ def _opened(store: Store, report: ExamReport, trace_id: str, titles: dict[str, s
             if found.label is not None:
                 quotes((e.step_id, e.quote) for e in found.label.evidence)
                 nearest = titles.get(found.label.nearest_wrong, found.label.nearest_wrong)
-                st.text(f"Why not {nearest}: {bounded_text(found.label.why_not)}")
+                if nearest:  # a set of a team's own need not name one
+                    st.text(f"Why not {nearest}: {bounded_text(found.label.why_not)}")
         with left:
             trace_as_text(found.trace)
 

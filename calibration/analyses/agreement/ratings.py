@@ -1,6 +1,6 @@
 """Agreement on a file of ratings from any source: CSV, JSONL or Parquet, long or wide."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,10 +11,10 @@ from calibration.agreement.inference import ORDINAL
 from calibration.agreement.ratings import MISSING, WEIGHTS, checked_weights, weight_matrix
 from calibration.agreement.study import Options, Study, study
 from calibration.errors import InputError
-from calibration.tables.labels import Source
-from calibration.tables.rows import Row, any_rows, cell_text, place_of
+from calibration.tables.rows import Row, Source, any_rows, cell_text, place_of, raters_among
 from calibration.tables.vocabulary import check_classes, in_order
 from calibration.taxonomy import Taxonomy, default_taxonomy
+from calibration.text import names_there
 
 MOST_RATERS = 200  # 19,900 pairs
 LONG = ("item", "rater", "label")
@@ -52,14 +52,18 @@ def read_ratings(
     layout: str | None = None,
     classes: Sequence[str] | None = None,
     item_columns: Sequence[str] = (),
+    raters: Sequence[str] = (),
+    mapped: Mapping[str, str] | None = None,
 ) -> Ratings:
     """Read ratings from a file or a frame.
 
-    `layout` is ``long`` (columns item, rater, label) or ``wide`` (first column the item, then one
-    per rater), by default long when it has those columns; an empty label is a missing rating.
+    `layout` is ``long`` (columns item, rater, label) or ``wide`` (a column item, or the first one,
+    then one per rater), by default long when it has those columns; an empty label is missing.
     `classes` are all possible classes in order, by default those that occur, numbers by value;
     coefficients that count the classes then depend on those. `item_columns` describe the item,
-    such as its cluster or week; they are no raters.
+    such as its cluster or week; they are no raters. `raters` are the columns of the raters of a
+    wide table, or patterns of them, beside a column item; without it each row is an item, named by
+    its number. `mapped` is the class of labels that are none.
 
     InputError if the file cannot be read, names an item or rating twice, holds an undeclared class,
     or a column of items is missing, empty or differs within an item.
@@ -74,10 +78,19 @@ def read_ratings(
         if name not in columns:
             raise InputError(f"{path}: has no column {name!r:.80}")
     columns = [name for name in columns if name not in item_columns]
-    read = _long_cells if layout == "long" else _wide_cells
-    cells = list(read(path, rows, columns))
+    item = LONG[0]
+    asked = raters_among(raters, [name for name in columns if name != item], path)
+    if asked and item not in columns:
+        rows = [(line, {**row, item: str(k)}) for k, (line, row) in enumerate(rows, 1)]
+    elif layout == "wide" and item not in columns:
+        item = columns[0]
+    if layout == "long" and not asked:
+        found = list(_long_cells(path, rows, columns))
+    else:
+        others = asked or [name for name in columns if name != item]
+        found = list(_wide_cells(path, rows, [item, *others]))
+    cells = _mapped(path, found, mapped or {})
     ratings = _coded(path, cells, None if classes is None else [c.strip() for c in classes])
-    item = LONG[0] if layout == "long" else columns[0]
     values = {name: _of_items(path, rows, item, name, ratings.items) for name in item_columns}
     return replace(ratings, columns=values)
 
@@ -129,6 +142,19 @@ def _wide_cells(path: str, rows: Iterable[tuple[int, Row]], columns: list[str]) 
             raise InputError(f"{path}, line {line}: field {first!r} is missing; it names the item")
         for rater in raters:
             yield _Cell(line, item, rater, cell_text(row.get(rater)))
+
+
+def _mapped(path: str, cells: list[_Cell], mapped: Mapping[str, str]) -> list[_Cell]:
+    """Return the cells with labels taken as others; raise if one of them does not occur."""
+    if not mapped:
+        return cells
+    said = {cell.label for cell in cells}
+    for name in mapped:
+        if name not in said:
+            raise InputError(
+                f"--map: no label {name!r:.80} in {path}; {names_there(name, sorted(said - {''}))}"
+            )
+    return [replace(cell, label=mapped.get(cell.label, cell.label)) for cell in cells]
 
 
 def _coded(path: str, cells: list[_Cell], classes: list[str] | None) -> Ratings:

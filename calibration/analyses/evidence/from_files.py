@@ -26,13 +26,12 @@ from calibration.tables.labels import (
     ARM,
     LabelFile,
     LabelRow,
-    Source,
     VerdictFile,
     VerdictRow,
     read_human_labels,
     read_verdicts,
 )
-from calibration.tables.rows import located, none_of
+from calibration.tables.rows import Source, located, none_of
 from calibration.tables.vocabulary import (
     NO_CLASS,
     Recoded,

@@ -94,6 +94,7 @@ from calibration.success_rate.resampling import ratio_estimates
 from calibration.success_rate.runs import RunCounts
 from calibration.success_rate.trend import WeeklySeries, weekly_series
 from calibration.tables.labels import LabelFile, LabelRow, read_human_labels
+from calibration.tables.rows import Source
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
 CHOSEN = "the labelled runs were chosen, not drawn at random (--design reference)"
@@ -451,7 +452,7 @@ def gate_files(
     *,
     options: ReportOptions | None = None,
     baseline: Path | None = None,
-    labels: Path | None = None,
+    labels: Source | None = None,
     design: Design = "production",
     taxonomy: Taxonomy | None = None,
     model: str | None = None,

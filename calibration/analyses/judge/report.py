@@ -21,6 +21,7 @@ from calibration.analyses.judge.drift import (
 from calibration.analyses.judge.groups import GroupRates, check_by, group_rates
 from calibration.errors import CalibrationError, InputError
 from calibration.store import Store
+from calibration.tables.labels import VerdictFile
 
 DIAGNOSTICS, GROUPS, DRIFT = "diagnostics", "groups", "drift"
 
@@ -64,13 +65,18 @@ def report_on_store(
     )
 
 
-def report_on(data: CalibrationData, options: CalibrationOptions) -> JudgeReport:
-    """Report on a judge by labels and verdicts of tables; raises as `report_on_store`."""
+def report_on(
+    data: CalibrationData, options: CalibrationOptions, against: VerdictFile | None = None
+) -> JudgeReport:
+    """Report on a judge by labels and verdicts of tables; raises as `report_on_store`.
+
+    `against` has the verdicts of the judge that `options` names, where they were read already.
+    """
     if options.by is not None:
         check_by(options.by)
     if options.against is None:
         return _report(data, options, None)
-    other = other_verdicts(data.provenance, options.against)
+    other = against or other_verdicts(data.provenance, options.against)
     return _report(data, options, lambda _: compare_verdicts(data, other, options))
 
 

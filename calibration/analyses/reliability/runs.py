@@ -47,15 +47,17 @@ from calibration.statistics.resampling import (
     bounded_mean,
     resample_tasks,
 )
-from calibration.tables.labels import MAX_USD, Source
+from calibration.tables.labels import MAX_USD
 from calibration.tables.rows import (
     NO,
     YES,
     Row,
+    Source,
     any_rows,
     cell_flag,
     cell_number,
     cell_text,
+    missing,
     place_of,
 )
 from calibration.tables.trials import (
@@ -76,6 +78,10 @@ AMOUNTS = {
     "call_latency": ("call_latency_s", MAX_SECONDS),
 }
 
+OF_RUNS = (
+    "task_id", "run", "success", "confidence", "actions", *(name for name, _ in AMOUNTS.values()),
+    "perturbation", "violations", "analysed",
+)  # fmt: skip
 MOST_RUNS, MOST_CONSTRAINTS, MOST_VALUES = 1_000_000, 50, 50
 MOST_NAME, MOST_NAMES, MOST_VIOLATIONS = 200, 100_000, 1_000
 ALL_ACTIONS, EXAMPLES = 20_000_000, 5
@@ -387,15 +393,15 @@ def read_runs(source: Source) -> RepeatedRuns:
     (('a',), [True], [1])
     """
     place = place_of(source)
-    reader, columns = _Reader(place), set[str]()
+    reader, columns = _Reader(place), dict[str, None]()
     for line, row in any_rows(source):
         if line > MOST_RUNS:
             raise InputError(f"{place}: has more than {MOST_RUNS:,} runs; split it")
-        columns |= row.keys()
+        columns |= dict.fromkeys(row)
         reader.add(line, row)
     for name in ("task_id", "run", "success"):
         if name not in columns:
-            raise InputError(f"{place}: column {name!r} is missing")
+            raise missing(place, name, columns)
     if len(reader.keys) == len(reader.contrary):
         reason, n = reader.reasons.most_common(1)[0]
         raise InputError(f"{place}: no run is valid; {n:,} rows: {reason}")

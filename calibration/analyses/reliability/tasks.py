@@ -19,7 +19,7 @@ from calibration.statistics.estimate import Estimate, FloatArray
 from calibration.statistics.intervals import exact_limits, wilson_share
 from calibration.statistics.means import clustered_share
 from calibration.store import Store
-from calibration.tables.labels import Source
+from calibration.tables.rows import Source, file_of
 from calibration.tables.trials import (
     GROUPS,
     SUCCESS,
@@ -153,7 +153,7 @@ def audit_trials(
             for reason, lines in table.set_aside.items()
         ),
         notes=tuple(_several(table.others)),
-        sources=tuple(source_file(one) for one in (source, tasks) if isinstance(one, Path)),
+        sources=tuple(source_file(f) for one in (source, tasks) if (f := file_of(one))),
         confidence_level=confidence_level,
     )
 
@@ -213,7 +213,7 @@ def audit_store(
         success_source=named if by_grade else "labels",
         set_aside=(without,) if ungraded else (),
         notes=() if by_grade else ("No run has a grade: runs pass by their labels.",),
-        sources=tuple(source_file(one) for one in (tasks,) if isinstance(one, Path)),
+        sources=tuple(source_file(f) for one in (tasks,) if (f := file_of(one))),
         confidence_level=confidence_level,
     )
 

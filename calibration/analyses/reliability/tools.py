@@ -41,13 +41,14 @@ from calibration.statistics.estimate import Estimate, FloatArray, IntArray
 from calibration.statistics.intervals import wilson_share
 from calibration.statistics.means import clustered_share
 from calibration.store import Store
-from calibration.tables.labels import Source
 from calibration.tables.rows import (
     Row,
+    Source,
     any_rows,
     cell_flag,
     cell_number,
     cell_text,
+    missing,
     place_of,
 )
 from calibration.trace_formats.fields import (
@@ -63,6 +64,10 @@ from calibration.trace_formats.json_scanner import decode_text
 COLUMNS = ("conversation_id", "interaction")
 CALLS, EXPECTED = "calls", "expected_calls"
 ROUTES = ("expected_route", "routed_to", "agent")
+OF_INTERACTIONS = (
+    *COLUMNS, "answer_correct", "answer_score", CALLS, EXPECTED, "final_answer_uses_tools",
+    "sequence_matters", *ROUTES,
+)  # fmt: skip
 MOST_INTERACTIONS, MOST_CALLS_IN_ALL = 500_000, 2_000_000
 MOST_CALLS, MOST_ARGUMENTS, MOST_CHARACTERS = 1_000, 200, 1_000_000
 MOST_WORST, MOST_TOOLS, EXAMPLES = 20, 1_000, 5
@@ -334,7 +339,7 @@ def read_interactions(
     read: dict[tuple[str, str], list[tuple[int, Interaction]]] = defaultdict(list)
     aside: list[tuple[int, str]] = []
     lost: Counter[str] = Counter()
-    columns: set[str] = set()
+    columns: dict[str, None] = {}
     n_calls = 0
 
     def no_row(line: int, why: str) -> None:
@@ -344,7 +349,7 @@ def read_interactions(
     for count, (line, row) in enumerate(any_rows(source, aside=no_row), 1):
         if count > MOST_INTERACTIONS:
             raise InputError(f"{path}: has more than {MOST_INTERACTIONS:,} interactions; split it")
-        columns.update(row)
+        columns |= dict.fromkeys(row)
         try:
             found = _interaction(row, answer_threshold)
         except FieldError as error:
@@ -357,7 +362,7 @@ def read_interactions(
                 raise InputError(f"{path}: has more than {MOST_CALLS_IN_ALL:,} calls; split it")
     for name in (*COLUMNS, *([CALLS] if EXPECTED in columns else [])):
         if columns and name not in columns:
-            raise InputError(f"{path}: column {name!r} is missing")
+            raise missing(path, name, columns)
     for (conversation, name), given in read.items():
         if len(given) > 1:
             lines = ", ".join(str(line) for line, _ in given[:EXAMPLES])

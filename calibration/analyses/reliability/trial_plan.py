@@ -14,7 +14,7 @@ from calibration.success_rate.trials import (
     tasks_for_half_width,
     trials_for_tasks,
 )
-from calibration.tables.labels import Source
+from calibration.tables.rows import Source
 
 ALWAYS_OR_NEVER = "every task passes always or never"
 ALIKE = "all tasks alike"

@@ -45,7 +45,7 @@ from calibration.success_rate.trials import (
     tries_of_tasks,
     with_retries,
 )
-from calibration.tables.labels import Source
+from calibration.tables.rows import Source, file_of
 from calibration.tables.trials import (
     TAGS,
     TrialTable,
@@ -419,7 +419,7 @@ def analyse_trials(
             n_resamples=options.n_resamples,
             confidence_level=options.confidence_level,
         )
-    named = [place for place in (source, tasks, baseline) if isinstance(place, Path)]
+    named = [file for place in (source, tasks, baseline) if (file := file_of(place))]
     settings = asdict(replace(options)) | {"ks": list(options.ks)}
     listed = tuple(_each_task(chosen.trials, groups, posteriors, options))
     sources = tuple(map(source_file, named))

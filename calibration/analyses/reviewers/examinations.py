@@ -177,7 +177,8 @@ def _pool(store: Store, by: Examiner, form: Exam) -> list[str]:
     """Return the traces never seen, first those not needed for later examinations."""
     seen = set(store.seen_traces(form.reviewer_id))
     private_only = store.certificate_demand().form == "private"
-    practice = set(by.dataset.forms[PRACTICE_FORM])
+    forms = by.dataset.forms
+    practice = {i for name in forms if name.endswith(PRACTICE_FORM) for i in forms[name]}
     rng = np.random.default_rng(seed_of("pool", form.batch_id))
     ids = sorted(set(by.dataset.labels) - seen)
     drawn = [ids[k] for k in rng.permutation(len(ids))]

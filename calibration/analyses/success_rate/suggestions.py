@@ -25,8 +25,7 @@ from calibration.statistics.intervals import exact_limits
 from calibration.statistics.means import limits_of_bins, quantile_of_bins
 from calibration.store import Store
 from calibration.success_rate.fitted_credit import FittedCredit, fit_credit
-from calibration.tables.labels import Source
-from calibration.tables.rows import Row, any_rows, cell_number, cell_text, place_of
+from calibration.tables.rows import Row, Source, any_rows, cell_number, cell_text, place_of
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.trace_formats.fields import FieldError
 
@@ -38,6 +37,7 @@ Measure = Literal["usefulness", "feedback"]
 USEFULNESS: Measure = "usefulness"
 FEEDBACK: Measure = "feedback"
 CLASS, TASK = ("class", "outcome"), "task"
+OF_USEFUL_RUNS = (*CLASS, USEFULNESS, FEEDBACK, TASK, "task_id")
 BAD: Mapping[Measure, str] = {
     USEFULNESS: "usefulness is not a number from 0 to 100",
     FEEDBACK: "feedback is neither up nor down, 1 nor 0",
