@@ -3,6 +3,7 @@
 `evidence` loads labels and verdicts from a store or from files. From it come `agreement`, `judge`,
 `success_rate` and `gates`; `reliability` is of repeated runs; `sampling` plans and draws batches,
 `reviewers` examines and adjudicates, `layers` says which layer caught which failure, `status` what
-to do next. `trace_files` brings traces in, `imports` verdicts and labels; `demo` simulates a store,
-`reference_traces` recognises the reference set.
+to do next. `trace_files` brings traces in, `imports` verdicts and labels; `platform_scores` makes
+scores of a platform of labels and verdicts; `demo` simulates a store, `reference_traces` recognises
+the reference set.
 """

@@ -1023,6 +1023,15 @@ class TraceStore(StorePart):
         return dict(found)
 
     @open_to(LEAD)
+    def ids_at_source(self, source: str) -> dict[str, str]:
+        """Return the ids that the traces of a source have there, by trace id."""
+        with self._db.read() as cursor:
+            found = cursor.execute(
+                "SELECT trace_id, source_id FROM trace WHERE source = ? ORDER BY seq", [source]
+            ).fetchall()
+        return dict(found)
+
+    @open_to(LEAD)
     def production_traces(self, *, arms: bool = False) -> pd.DataFrame:
         """Return `trace_frame` without the reference set, and without perturbed arms.
 

@@ -32,7 +32,14 @@ from calibration.trace_formats.fields import (
 )
 from calibration.trace_formats.message_shapes import Said, plain_text, read_said, unpacked
 from calibration.trace_formats.own_records import NO_WORKFLOW
-from calibration.trace_formats.spans import SINCE, RunFacts, SourceScore, Span, SpanTree
+from calibration.trace_formats.spans import (
+    OWN_SCORES,
+    SINCE,
+    RunFacts,
+    SourceScore,
+    Span,
+    SpanTree,
+)
 
 _MAX_ENTRIES = 2 * MAX_STEPS  # a text may share its step with a call
 _TOOL_PREFIX = re.compile(
@@ -56,6 +63,8 @@ def build_trace(
     File and line are those of the first span, which the caller knows. Raises FieldError where it
     is no run of an agent: neither a call of a model nor an answer.
     """
+    theirs = tuple(s for s in facts.scores if not s.name.startswith(OWN_SCORES))
+    facts = replace(facts, scores=theirs)
     tree = SpanTree(spans)
     _refuse_fragments(facts, spans)
     talk = _conversation(facts, tree)

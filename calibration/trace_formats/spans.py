@@ -19,6 +19,10 @@ Kind = Literal["model", "tool", "agent", "grader", "embedding", "other"]
 _UNITS = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (float("inf"), 1e9))
 SINCE = datetime(1970, 1, 1, tzinfo=UTC)
 
+# Names of scores that `asr push` and exports gave to a platform begin with this. When a trace is
+# read again they are no scores of its source: our labels would return as the verdicts of a judge.
+OWN_SCORES = "asr-calibration/"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
