@@ -5,6 +5,7 @@ import os
 import pickle
 import re
 import stat
+import sys
 import tempfile
 import tomllib
 import weakref
@@ -209,6 +210,24 @@ def private_folder(path: Path) -> Path:
     """Return a folder that only the owner may enter; make it if it is missing."""
     path.mkdir(mode=0o700, exist_ok=True)
     return path
+
+
+def hold(path: Path) -> int | None:
+    """Hold a file until the process ends or the number is closed; None if another one holds it."""
+    number = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(number, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(number)
+        return None
+    return number
 
 
 def put(path: Path, content: bytes) -> None:
