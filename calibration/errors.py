@@ -61,3 +61,9 @@ class UncertifiedReviewerError(StoreError):
 
 class JudgeRunError(CalibrationError):
     """A judge cannot be run, or its run had to end; the message says why and what helps."""
+
+
+class PlatformError(CalibrationError):
+    """A platform of traces does not answer as asked; `status` is that of its answer, if any."""
+
+    status: int | None = None

@@ -6,6 +6,7 @@ import pickle
 import re
 import shutil
 import stat
+import sys
 import tempfile
 import tomllib
 import weakref
@@ -239,6 +240,24 @@ def written_whole(path: Path, *, replace: bool = False) -> Iterator[Path]:
         if temporary.is_dir():
             shutil.rmtree(temporary)
         temporary.unlink(missing_ok=True)
+
+
+def hold(path: Path) -> int | None:
+    """Hold a file until the process ends or the number is closed; None if another one holds it."""
+    number = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(number, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(number)
+        return None
+    return number
 
 
 def put(path: Path, content: bytes) -> None:

@@ -5,11 +5,14 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
+from calibration.taxonomy import default_taxonomy
+from tests.platform_server import PlatformServer, runs
 from tests.trace_formats.archives import eval_archive
 
 ROOT = Path(__file__).parents[1]
@@ -70,13 +73,17 @@ FILES = {
 }
 
 
+def commands_of(section: str) -> list[list[str]]:
+    text = PAGE.split(f"## {section}\n")[1].split("\n## ")[0]
+    found = re.findall(r"^\$ asr (.+)$", text, flags=re.MULTILINE)
+    assert len(found) > 2
+    return [shlex.split(command) for command in found]
+
+
 @pytest.mark.parametrize("section", FILES)
 def test_the_commands_of_a_section_run(section: str, asr: Callable[..., Result]) -> None:
     FILES[section]()
-    text = PAGE.split(f"## Coming from {section}\n")[1].split("\n## ")[0]
-    commands = re.findall(r"^\$ asr (.+)$", text, flags=re.MULTILINE)
-    assert len(commands) > 2
-    said = [asr(*shlex.split(command)).stdout for command in commands]
+    said = [asr(*command).stdout for command in commands_of(f"Coming from {section}")]
     if section == "Inspect":
         assert "4 imported" in said[0]
         assert "scores of people left out: 1;" in said[0]
@@ -89,8 +96,24 @@ def test_the_commands_of_a_section_run(section: str, asr: Callable[..., Result])
         assert "9 stored in production-001" in said[2]
         assert "skipped: 2: not blind" in said[2]
         assert "skipped: 1: a skipped trace" in said[2]
-        rows = asr("labels", "export", "--batch", "production-001").stdout.splitlines()
+        asr("export", "labels", "labels-stored.csv", "--batch", "production-001")
+        rows = Path("labels-stored.csv").read_text("utf-8").splitlines()
         assert sum(row.startswith("q") and ",Ann," in row for row in rows) == 5
     if section == "a spreadsheet":
         assert "6 stored in production-001" in said[2]
         assert "6 stored in production-001" in said[3]
+
+
+def test_traces_are_pulled_and_labels_pushed(asr: Callable[..., Result]) -> None:
+    found = runs(3, begun=datetime.now(UTC) - timedelta(days=2))
+    rows = "".join(
+        f"{run.hex},{who},{default_taxonomy().success}\n" for run in found for who in "AB"
+    )
+    Path("labels.csv").write_text("trace_id,reviewer,outcome\n" + rows)
+    with PlatformServer(found) as server:
+        commands = commands_of("Pulling traces and pushing labels")
+        said = [asr(*command, env=server.env).stdout for command in commands]
+    assert "3 imported" in said[0]
+    assert "3 scores would be sent to Langfuse" in said[3]
+    assert "3 sent to Langfuse" in said[4]
+    assert len(server.received.scores) == 3

@@ -4,6 +4,7 @@
 `success_rate` and `gates`; `reliability` is of repeated runs; `sampling` plans and draws batches,
 `reviewers` examines and adjudicates, `layers` says which layer caught which failure, `status` what
 to do next. `trace_files` brings traces in, `imports` verdicts and labels; `platform_scores` makes
-scores of a platform of labels and verdicts; `demo` simulates a store, `reference_traces` recognises
+scores of a platform of labels and verdicts, `platform_transfer` pulls traces and pushes scores by
+the requests of `platform_api`; `demo` simulates a store, `reference_traces` recognises
 the reference set.
 """

@@ -133,9 +133,9 @@ def import_labels(
     `exposed` all labels are stored as not blind. Tags are separated by semicolons; `sub_goals` is a
     JSON object of states by sub-goal id, and `violations` a JSON list of constraint, severity and
     step; empty: nobody asked for any. An adjudicated row is the consensus of its trace, and counted
-    as `settled`. Rows that are no blind label of a reviewer (skipped, exposed) are set aside. Raises
-    InputError if a row is invalid (then nothing of the file is stored); CalibrationError if no
-    label is for a trace of the batch.
+    as `settled`. Rows that are no blind label of a reviewer (skipped, exposed) are set aside.
+    Raises InputError if a row is invalid (then nothing of the file is stored); CalibrationError if
+    no label is for a trace of the batch.
     """
     taxonomy = store.taxonomy()
     path, words = place_of(source), Vocabulary(mapped=mapped or {}, classes=taxonomy.names)

@@ -4,8 +4,8 @@ One function a platform turns a class into the score, the feedback or the annota
 and its imports take. Scores hold no name of a person and no text of a trace.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -18,6 +18,7 @@ from calibration.store import Store
 from calibration.trace_formats.spans import OWN_SCORES
 
 CONSENSUS = f"{OWN_SCORES}consensus"
+AT_ONCE = 200  # traces whose text is read together
 MOST_NAME = 180  # characters of a feedback key of LangSmith, the shortest name of the three
 SIMULATED = (
     "these labels are simulated; the platform shows them beside real scores: nothing is sent"
@@ -28,7 +29,8 @@ SIMULATED = (
 class PlatformScore:
     """The class of one trace of a platform, by people (consensus) or by a judge.
 
-    `source_id` is the id of the trace on the platform, `name` that of the score there.
+    `source_id` is the id of the trace on the platform, `name` that of the score there. `project_id`
+    is that of LangSmith, which wants it beside the trace; empty where the trace does not tell it.
     """
 
     trace_id: str
@@ -41,6 +43,7 @@ class PlatformScore:
     batch_id: str = ""
     labels: int = 0
     judge_id: str = ""
+    project_id: str = ""
 
     @property
     def score_id(self) -> str:
@@ -84,6 +87,7 @@ def langsmith_feedback(score: PlatformScore) -> dict[str, Any]:
         "id": score.score_id,
         "run_id": score.source_id,
         "trace_id": score.source_id,
+        **({"session_id": score.project_id} if score.project_id else {}),
         "key": score.name,
         "score": score.credit,
         "value": score.outcome,
@@ -143,7 +147,7 @@ def consensus_scores(store: Store, platform: str, batch_id: str | None) -> list[
                     labels=int(labels[trace_id]),
                 )
             )
-    return sorted(found, key=lambda score: score.trace_id)
+    return _with_projects(store, platform, found)
 
 
 def judge_scores(store: Store, platform: str, judge_id: str) -> list[PlatformScore]:
@@ -161,7 +165,7 @@ def judge_scores(store: Store, platform: str, judge_id: str) -> list[PlatformSco
     taxonomy, sources = store.taxonomy(), store.ids_at_source(platform)
     credit = dict(zip(taxonomy.names, taxonomy.credits, strict=True))
     verdicts = store.verdict_frame(judge_id)
-    return [
+    found = [
         PlatformScore(
             trace_id=trace_id,
             source_id=sources[trace_id],
@@ -175,6 +179,25 @@ def judge_scores(store: Store, platform: str, judge_id: str) -> list[PlatformSco
         for trace_id, outcome in zip(verdicts["trace_id"], verdicts["outcome"], strict=True)
         if trace_id in sources and outcome != NO_VERDICT
     ]
+    return _with_projects(store, platform, found)
+
+
+def _with_projects(
+    store: Store, platform: str, scores: Sequence[PlatformScore]
+) -> list[PlatformScore]:
+    """Return scores by trace, those of LangSmith with the project that their trace tells."""
+    ordered = sorted(scores, key=lambda score: score.trace_id)
+    if platform != "langsmith":
+        return ordered
+    found = []
+    for start in range(0, len(ordered), AT_ONCE):
+        some = ordered[start : start + AT_ONCE]
+        about = {t.trace_id: t.metadata for t in store.whole_traces([s.trace_id for s in some])}
+        for score in some:
+            told = about.get(score.trace_id, {})
+            project = told.get("session_id") or told.get("project_id") or ""
+            found.append(replace(score, project_id=str(project)))
+    return found
 
 
 def inspect_score(score: PlatformScore) -> dict[str, Any]:

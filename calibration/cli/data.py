@@ -100,7 +100,7 @@ def import_(
     asr import logs/ --yes
     """
     make_way(path)
-    settings = _settings(mapping, workflow, ceiling, unit, timezone)
+    settings = import_settings(mapping, workflow, ceiling, unit, timezone)
     rules = None if taxonomy is None else load_taxonomy(taxonomy)
     settings = replace(settings, taxonomy=taxonomy_in_force(path, rules))
     with progress() as told:
@@ -150,13 +150,14 @@ def _open_for_import(path: Path, rules: Taxonomy | None) -> Store:
     return store
 
 
-def _settings(
+def import_settings(
     mapping: Path | None,
     workflow: str | None,
     ceiling: float | None,
     unit: str | None,
     timezone: str | None,
 ) -> ImportSettings:
+    """Return the settings of an import: those of the file, and options over them."""
     if unit is not None and not unit.strip():
         raise InputError("unit must be a name, got a blank one")
     base = ImportSettings() if mapping is None else load_settings(mapping)
@@ -358,8 +359,10 @@ def import_labels(
     print_next(f"agreement --batch {shlex.quote(batch.batch_id)}")
 
 
-def import_lines(report: trace_files.ImportReport) -> Iterator[str]:
-    """Yield the results of an import."""
+def import_lines(
+    report: trace_files.ImportReport, *, again: str = "asr import FILES"
+) -> Iterator[str]:
+    """Yield the results of an import; `again` is the command that reads the same once more."""
     yield (
         f"{report.imported} imported, {report.already_there} already there, {report.changed} "
         f"changed, {len(report.set_aside)} rows skipped, {report.verdicts} grades kept"
@@ -374,7 +377,7 @@ def import_lines(report: trace_files.ImportReport) -> Iterator[str]:
         yield f"labels made of the scores of people: {report.labels}, marked as not blind"
     elif report.human_scores:
         yield (
-            f"scores of people left out: {report.human_scores}; `asr import FILES "
+            f"scores of people left out: {report.human_scores}; `{again} "
             "--human-scores BATCH` makes labels of them"
         )
     by_reason: dict[str, list[SetAside]] = {}

@@ -17,8 +17,8 @@ NOT_ALLOWED, BAD_INPUT = 1, 2
 # The module of each command, loaded only for that command; by the sections of the help.
 SECTIONS = {
     "Set up": {
-        "demo": "server", "import": "data", "people": "people", "taxonomy": "taxonomy",
-        "serve": "server",
+        "demo": "server", "import": "data", "pull": "platforms", "people": "people",
+        "taxonomy": "taxonomy", "serve": "server",
     },
     "Label": {
         "plan": "planning", "sample": "planning", "labels": "data", "agreement": "agreement",
@@ -32,7 +32,7 @@ SECTIONS = {
         "status": "results", "report": "results", "compare": "results", "gate": "gate",
         "trials": "trials", "tasks": "tasks", "reliability": "reliability", "tools": "tools",
         "grade": "tools", "layers": "results", "traces": "traces", "verify": "results",
-        "export": "export",
+        "export": "export", "push": "platforms",
     },
     "Upkeep": {
         "backup": "upkeep", "restore": "upkeep", "upgrade": "upkeep", "doctor": "upkeep",

@@ -18,7 +18,6 @@ import inspect
 import json
 import os
 import re
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +26,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from calibration.errors import InputError, JudgeRunError
-from calibration.files import private_folder, put, read_text
+from calibration.files import hold, private_folder, put, read_text
 from calibration.judging.requests import Reply, Request
 
 RUN_FILE = "run.json"
@@ -454,17 +453,7 @@ def _record(kind: Callable[..., T], data: Mapping[str, Any]) -> T:
 
 def _lock(path: Path, what: str) -> int:
     """Hold a file until the process ends; JudgeRunError if another one holds it."""
-    number = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(number, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(number)
-        raise JudgeRunError(f"another worker is at {what}; pause or stop it, or wait") from error
+    number = hold(path)
+    if number is None:
+        raise JudgeRunError(f"another worker is at {what}; pause or stop it, or wait")
     return number

@@ -29,8 +29,8 @@ from calibration.store.schema import check_known, check_schema, create_schema, m
 MANIFEST = "manifest.json"
 STORE_FILE = "store.duckdb"
 
-# What other processes see of a running app is no part of a backup.
-_PASSING = (".snapshot.duckdb", ".commits", ".inbox")
+# What other processes see of a running app, and how far pulls are, is no part of a backup.
+_PASSING = (".snapshot.duckdb", ".commits", ".inbox", ".platforms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

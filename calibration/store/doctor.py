@@ -265,7 +265,8 @@ def _rights(store: Path, *, repair: bool) -> Finding:
     """Report files that others may read."""
     if os.name != "posix":
         return Finding(check="rights", status=OK, found="not checked on this system")
-    folders = [parts_directory(store), inbox(store), store.with_suffix(".judge")]
+    folders = [parts_directory(store), inbox(store)]
+    folders += [store.with_suffix(suffix) for suffix in (".judge", ".platforms")]
     beside = [*folders, snapshot_path(store), commits_path(store)]
     paths = [path for path in [*_changing(store), *beside] if path.exists()]
     paths += [file for folder in folders for file in folder.rglob("*")]

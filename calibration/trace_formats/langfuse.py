@@ -107,6 +107,11 @@ def _observation(row: Mapping[str, object]) -> Iterator[RunPart]:
 def _score(row: Mapping[str, object], run: str | None) -> Iterator[RunPart]:
     found = run or part_id(row.get("traceId"), "traceId")
     span = part_id(row.get("observationId"), "observationId")
+    if (kind := part(row, "subject", "kind")) == "trace":  # version 3 of scores
+        found = part_id(part(row, "subject", "id"), "subject.id")
+    elif kind == "observation":
+        span = part_id(part(row, "subject", "id"), "subject.id")
+        found = part_id(part(row, "subject", "traceId"), "subject.traceId")
     if found is None and span is None:
         raise FieldError("is a score of a session or a dataset run, not of a trace")
     yield RunPart(kind="score", run_id=found, span_id=span, data=row)
@@ -124,7 +129,8 @@ def _build(run: WholeRun, settings: ImportSettings) -> Parsed:
     spans = [_span(span_id, row) for span_id, row in run.spans.items()]
     about = run.about
     first = next(iter(run.spans.values()), {})  # enriched observations name their trace
-    metadata = unpacked(about.get("metadata"))
+    root = {} if about else _root(run)  # since version 4 there is no row of the trace itself
+    metadata = unpacked(about.get("metadata") or root.get("metadata"))
     failed = any(span.failed and span.parent_id is None for span in spans)
     facts = RunFacts(
         source_id=run.run_id,
@@ -135,13 +141,20 @@ def _build(run: WholeRun, settings: ImportSettings) -> Parsed:
         latency_s=number(about.get("latency"), "latency"),
         cost_usd=price(about.get("totalCost"), "totalCost"),
         status="error" if failed else None,
-        version=text_of(about.get("version")),
+        version=text_of(about.get("version") or root.get("version")),
         task_id=identifier(first_of(metadata, "task_id", "taskId", "dataset_item_id"), "task_id"),
         trial=whole(first_of(metadata, "trial"), "trial", maximum=MAX_TRIAL) or 0,
         scores=tuple(_source_score(row) for row in run.scores),
         metadata=_metadata(about, first, metadata),
     )
     return build_trace(SOURCE, facts, spans, settings)
+
+
+def _root(run: WholeRun) -> Mapping[str, object]:
+    for row in run.spans.values():
+        if part_id(row.get("parentObservationId"), "parentObservationId") is None:
+            return row
+    return {}
 
 
 def _metadata(

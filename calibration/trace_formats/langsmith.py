@@ -41,7 +41,9 @@ _KINDS: dict[str, Kind] = {
 }
 _STATUS = {"success": "completed", "error": "error", "pending": "pending"}
 _LISTS = frozenset({"runs", "post", "patch", "feedback", "feedbacks"})
-_KEPT = ("tags", "session_name", "session_id", "reference_example_id", "error", "app_path")
+_KEPT = (
+    "tags", "session_name", "session_id", "project_id", "reference_example_id", "error", "app_path",
+)  # fmt: skip
 _PACKED = ("inputs", "outputs", "extra", "feedback_stats")  # JSON text in Parquet
 _THREAD = ("thread_id", "session_id", "conversation_id")
 
@@ -74,7 +76,7 @@ def _run(row: Mapping[str, object]) -> Iterator[RunPart]:
         kind="span",
         run_id=part_id(row.get("trace_id"), "trace_id") or places[0].partition("Z")[2] or None,
         span_id=span,
-        parent_id=part_id(row.get("parent_run_id"), "parent_run_id"),
+        parent_id=_parent(row),
         data={
             key: unpacked(row[key]) if key in _PACKED else row[key]
             for key in row
@@ -85,6 +87,13 @@ def _run(row: Mapping[str, object]) -> Iterator[RunPart]:
     for child in children if isinstance(children, list) else []:
         if isinstance(child, dict):
             yield from _run({"parent_run_id": span, "trace_id": row.get("trace_id"), **child})
+
+
+def _parent(row: Mapping[str, object]) -> str | None:
+    """Return the parent of a run; the second version of the API lists all runs above it."""
+    above = row.get("parent_run_ids")
+    last = above[-1] if isinstance(above, list) and above else None
+    return part_id(first_of(row, "parent_run_id") or last, "parent_run_id")
 
 
 def _feedback(row: Mapping[str, object], run: str | None) -> Iterator[RunPart]:
@@ -109,10 +118,10 @@ def _build(run: WholeRun, settings: ImportSettings) -> Parsed:
     spans = [_span(span_id, row) for span_id, row in run.spans.items()]
     if not spans:
         return build_trace(SOURCE, _facts_of_fetched(run), spans, settings)
-    tops = [row for row in run.spans.values() if part_id(row.get("parent_run_id"), "id") is None]
+    tops = [row for row in run.spans.values() if _parent(row) is None]
     first = (tops or list(run.spans.values()))[0]
     root: Mapping[str, object] = run.spans.get(run.run_id, first)
-    about = part(root, "extra", "metadata")
+    about = part(root, "extra", "metadata") or part(root, "metadata")
     total = first_of(root, "total_tokens")
     cost = price(root.get("total_cost"), "total_cost")
     whole_root = bool(tops)
@@ -164,14 +173,14 @@ def _facts_of_fetched(run: WholeRun) -> RunFacts:
 
 
 def _span(span_id: str, row: Mapping[str, object]) -> Span:
-    about = part(row, "extra", "metadata")
+    about = part(row, "extra", "metadata") or part(row, "metadata")
     usage = first_of(row.get("outputs"), "usage_metadata", "usage") or part(about, "usage_metadata")
-    kind = str(row.get("run_type") or "")
+    kind = str(row.get("run_type") or "").lower()
     model = first_of(about, "ls_model_name") or part(row, "extra", "invocation_params", "model")
     returned = row.get("outputs")
     return Span(
         span_id=span_id,
-        parent_id=part_id(row.get("parent_run_id"), "parent_run_id"),
+        parent_id=_parent(row),
         kind=_KINDS.get(kind, "other"),
         name=text_of(row.get("name")) or kind or "run",
         given=_tool_input(row) if kind == "tool" else row.get("inputs"),
@@ -189,7 +198,7 @@ def _span(span_id: str, row: Mapping[str, object]) -> Span:
             "completion_tokens",
         ),
         cost_usd=price(row.get("total_cost"), "total_cost"),
-        failed=bool(row.get("error")) or row.get("status") == "error",
+        failed=_status(row) == "error",
     )
 
 
@@ -209,7 +218,7 @@ def _tool_output(returned: object) -> object:
 def _status(row: object) -> str | None:
     if part(row, "error"):
         return "error"
-    return _STATUS.get(str(part(row, "status") or ""))
+    return _STATUS.get(str(part(row, "status") or "").lower())
 
 
 def _between(row: Mapping[str, object], start: str, end: str) -> float | None:

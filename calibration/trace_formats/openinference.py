@@ -74,9 +74,9 @@ def _parts(name: str | None, value: object) -> Iterator[RunPart]:
     elif isinstance(listed := first_of(value, "resourceSpans", "resource_spans"), list):
         for item in listed:
             yield from _parts("resourceSpans", item)
-    elif "annotator_kind" in value and "span_id" in value:
-        span = _id(value.get("span_id"), "span_id")
-        yield RunPart(kind="score", run_id=None, span_id=span, data=value)
+    elif "annotator_kind" in value and ("span_id" in value or "trace_id" in value):
+        span, run = (_id(value.get(name), name) for name in ("span_id", "trace_id"))
+        yield RunPart(kind="score", run_id=run, span_id=span, data=value)
     elif (row := _normal(value, {})) is not None:
         yield _span_part(row)
 
@@ -419,6 +419,7 @@ def _is_phoenix(head: Head) -> bool:
             ("context", "start_time", "attributes"),
             ("context.trace_id", "context.span_id"),
             ("span_id", "annotator_kind"),
+            ("trace_id", "annotator_kind"),
         ),
     )
 
