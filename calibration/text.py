@@ -7,8 +7,10 @@ characters and bounded length.
 import re
 from collections.abc import Mapping
 from datetime import date, timedelta
+from typing import TYPE_CHECKING
 
-import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_CHARACTERS = 200
 
@@ -131,9 +133,12 @@ def weeks_of(times: "pd.Series[pd.Timestamp]") -> "pd.Series[str]":
 
     Examples
     --------
+    >>> import pandas as pd
     >>> weeks_of(pd.Series(pd.to_datetime(["2026-11-04", None]))).tolist()
     ['2026-W45', nan]
     """
+    import pandas as pd  # for this alone: the command line spells text without it
+
     iso = times.dt.isocalendar()
     parts = zip(iso["year"], iso["week"], strict=True)
     names = [None if pd.isna(year) else f"{year:04d}-W{week:02d}" for year, week in parts]

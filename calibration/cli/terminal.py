@@ -1,7 +1,6 @@
 """Common parts of all commands: options, opening a store, printing."""
 
 import functools
-import getpass
 import json
 import math
 import shlex
@@ -17,13 +16,13 @@ import click
 from click.core import ParameterSource
 
 from calibration.errors import InputError, StoreLockedError
-from calibration.store import RemoteStore, Store
-from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.text import visible
 
 if TYPE_CHECKING:
     from calibration.analyses.trace_files import FilesProgress
     from calibration.reporting.document import Document
+    from calibration.store import Store
+    from calibration.taxonomy import Taxonomy
 
 EXISTING = click.Path(path_type=Path)
 
@@ -58,16 +57,21 @@ class Group(click.Group):
     """Commands listed in sections, each with the first sentence of its help."""
 
     sections: Mapping[str, Sequence[str]] | None = None
+    sentences: Mapping[str, str] = {}  # known without loading the command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands; click would cut their sentences."""
         listed = self.sections or {"Commands": self.list_commands(ctx)}
         for title, names in listed.items():
-            commands = [(name, self.get_command(ctx, name)) for name in names]
             with formatter.section(title):
-                formatter.write_dl(
-                    [(name, c.get_short_help_str(WHOLE)) for name, c in commands if c is not None]
-                )
+                formatter.write_dl([(name, self.sentence(ctx, name)) for name in names])
+
+    def sentence(self, ctx: click.Context, name: str) -> str:
+        """Return the first sentence of the help of a command."""
+        if name in self.sentences:
+            return self.sentences[name]
+        command = self.get_command(ctx, name)
+        return "" if command is None else command.get_short_help_str(WHOLE)
 
 
 def with_store(command: Command) -> Command:
@@ -319,8 +323,10 @@ def _encoding() -> str:
     return getattr(sys.stdout, "encoding", None) or "utf-8"
 
 
-def open_to_read(path: Path) -> Store:
+def open_to_read(path: Path) -> "Store":
     """Open a store for reading; print a note when the answer comes from a snapshot."""
+    from calibration.store import Store
+
     store, age = Store.open_to_read(path)
     if age is not None:
         click.echo(
@@ -329,8 +335,12 @@ def open_to_read(path: Path) -> Store:
     return store
 
 
-def open_to_write(path: Path, *, create: bool = False, taxonomy: Taxonomy | None = None) -> Store:
+def open_to_write(
+    path: Path, *, create: bool = False, taxonomy: "Taxonomy | None" = None
+) -> "Store":
     """Open a store for writing; while the app holds it, the app makes the change."""
+    from calibration.store import RemoteStore, Store
+
     try:
         return Store.open(path, create=create, taxonomy=taxonomy).by_way_of(origin())
     except StoreLockedError as locked:
@@ -340,8 +350,10 @@ def open_to_write(path: Path, *, create: bool = False, taxonomy: Taxonomy | None
         return remote
 
 
-def taxonomy_in_force(path: Path, rules: Taxonomy | None = None) -> Taxonomy:
+def taxonomy_in_force(path: Path, rules: "Taxonomy | None" = None) -> "Taxonomy":
     """Return the given taxonomy, else that of the store, else the published one."""
+    from calibration.taxonomy import default_taxonomy
+
     if rules is not None or not path.exists():
         return rules or default_taxonomy()
     with open_to_read(path) as store:
@@ -350,6 +362,8 @@ def taxonomy_in_force(path: Path, rules: Taxonomy | None = None) -> Taxonomy:
 
 def origin() -> str:
     """Return the command that runs, and as whom, for the audit trail."""
+    import getpass
+
     context = click.get_current_context(silent=True)
     words = "asr" if context is None else " ".join(["asr", *context.command_path.split()[1:]])
     try:
