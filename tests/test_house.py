@@ -20,7 +20,7 @@ MOST_SINGLE_IMPORTERS = 22  # with one for each trace format
 # A report aside: the judge's runner, reliability and imports came later; `analyses.fingerprint` is
 # apart from the data of a calibration, which a report on files need not load.
 MOST_MODULES = 210
-MOST_TOUCHED = 52
+MOST_TOUCHED = 53
 # Prints the modules of which a function runs, but for what runs while a module is loaded.
 TOUCHED = """
 import json, sys

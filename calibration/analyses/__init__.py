@@ -4,5 +4,5 @@
 `success_rate` and `gates`; `reliability` is of repeated runs; `sampling` plans and draws batches,
 `reviewers` examines and adjudicates, `layers` says which layer caught which failure, `status` what
 to do next. `trace_files` brings traces in, `imports` verdicts and labels; `demo` simulates a store,
-`reference_traces` recognises the reference set.
+`reference_traces` recognises the reference set, `fingerprint` digests what a result was made of.
 """

@@ -18,6 +18,7 @@ from calibration.analyses.agreement.ratings import (
 )
 from calibration.cli.terminal import (
     Output,
+    computing,
     open_to_read,
     print_result,
     with_batch,
@@ -30,6 +31,7 @@ from calibration.errors import CalibrationError, InputError
 from calibration.reporting.sections import agreement as text
 
 WEEK = "week"
+COMPUTING = "Computing agreement and its intervals"
 
 
 @click.command()
@@ -112,13 +114,15 @@ def agreement(
     if file is None:
         if layout or classes:
             raise InputError("--format and --classes are for a FILE of ratings")
-        found = _in_store(path, batch_id, options, weights, cluster)
+        with computing(COMPUTING):
+            found = _in_store(path, batch_id, options, weights, cluster)
         print_result(found, partial(text.agreement, by=slices), output)
         alpha = found.study.alpha
     else:
         if batch_id is not None:
             raise InputError("--batch is for the store, not for a FILE of ratings")
-        rated = _in_file(file, layout, classes, options, weights, cluster, WEEK in by)
+        with computing(COMPUTING):
+            rated = _in_file(file, layout, classes, options, weights, cluster, WEEK in by)
         print_result(rated, partial(text.ratings, by=slices), output)
         alpha = rated.study.alpha
     if not alpha.ok:

@@ -15,6 +15,7 @@ from calibration.cli.terminal import (
     USE_JUDGE,
     FiniteRange,
     Output,
+    computing,
     credit_of,
     open_to_read,
     print_result,
@@ -33,6 +34,7 @@ from calibration.tables.labels import read_ceilings, read_verdicts
 from calibration.tables.vocabulary import Rest, Vocabulary
 
 FILE = click.Path(path_type=Path)
+COMPUTING = "Computing rates and their intervals"
 
 
 def _map(
@@ -235,7 +237,8 @@ def calibrate(
         }  # fmt: skip
         _refuse(traces, "not for --counts, which knows no traces")
         data, counted_design = read_tables(counts)
-        report = report_on(data, replace(options, design=counted_design))
+        with computing(COMPUTING):
+            report = report_on(data, replace(options, design=counted_design))
     elif human is not None or verdicts is not None:
         if human is None or verdicts is None:
             raise InputError("--human and --verdicts are needed together")
@@ -251,10 +254,11 @@ def calibrate(
             overlap_random=overlap == "random",
             vocabulary=Vocabulary(mapped=mapped or {}, rest=rest, merged=merge or {}),
         )
-        report = report_on(data, options)
+        with computing(COMPUTING):
+            report = report_on(data, options)
     else:
         _refuse(of_files, "for --human and --verdicts, not for the store")
-        with open_to_read(path) as store:
+        with open_to_read(path) as store, computing(COMPUTING):
             report = report_on_store(store, batch_id, judge_id, options)
     print_result(report, judge.document, output)
     if report.calibration.calibration.headline is None:

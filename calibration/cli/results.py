@@ -25,6 +25,7 @@ from calibration.cli.terminal import (
     USE_JUDGE,
     FiniteRange,
     Output,
+    computing,
     print_json,
     print_lines,
     print_result,
@@ -152,9 +153,10 @@ def report(
                 "--estimand these-runs is for the store: the outcome of every run in a file is "
                 "taken as known, so the rate of these runs has no interval"
             )
-        result = report_on_files(
-            place, options=options, taxonomy=taxonomy_from(fork), taxonomy_path=fork
-        )
+        with computing("Reading runs"):
+            result = report_on_files(
+                place, options=options, taxonomy=taxonomy_from(fork), taxonomy_path=fork
+            )
         if folder is not None:
             _wrote(write_work_lists(place, folder, options=options, taxonomy=taxonomy_from(fork)))
     else:
@@ -165,7 +167,7 @@ def report(
         from calibration.analyses.success_rate.from_store import labelled_csv, report_with_work
         from calibration.cli.terminal import open_to_read
 
-        with open_to_read(path) as store:
+        with open_to_read(path) as store, computing("Computing rates and their intervals"):
             found = report_with_work(store, options)
         result = found.report
         if folder is not None:

@@ -5,9 +5,10 @@ import json
 import math
 import shlex
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -274,24 +275,67 @@ def print_next(words: str, *, apart: bool = True) -> None:
 
 
 @contextmanager
+def working(line: Callable[[float], str | None]) -> Iterator[Callable[[], None]]:
+    """Show that a command works: a line on standard error, if that is a terminal.
+
+    `line` makes it of the seconds since the start, every second from the first one on; None leaves
+    what is there. Yields what shows it at once. The line is gone when the work is done, before
+    anything else is printed.
+    """
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    started, done, turn = time.monotonic(), threading.Event(), threading.Lock()
+
+    def show() -> None:
+        with turn:
+            words = line(time.monotonic() - started)
+            if words is not None and not done.is_set():
+                click.echo(f"\r{words}\x1b[K", err=True, nl=False)
+
+    def every_second() -> None:
+        while not done.wait(1.0):
+            show()
+
+    worker = threading.Thread(target=every_second, daemon=True)
+    worker.start()
+    try:
+        yield show
+    finally:
+        done.set()
+        worker.join()
+        click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def computing(what: str) -> AbstractContextManager[Callable[[], None]]:
+    """Show how long a command works whose end is not known."""
+    return working(lambda seconds: f"{what}: {seconds:.0f} s")
+
+
+@contextmanager
 def progress() -> Iterator["Callable[[FilesProgress], None] | None"]:
     """Yield what shows how far files are read, on standard error if it is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
-    started = time.monotonic()
+    seen: FilesProgress | None = None
 
-    def told(reading: "FilesProgress") -> None:
-        words = f"Reading: {reading.words()}"
-        if 0.02 < reading.share < 1:
-            left = (time.monotonic() - started) * (1 - reading.share) / reading.share
-            words += f", about {left:.0f} s left"
-        click.echo(f"\r{words}\x1b[K", err=True, nl=False)
+    def line(seconds: float) -> str | None:
+        if seen is None:
+            return None
+        words = f"Reading: {seen.words()}"
+        if 0.02 < seen.share < 1:
+            words += f", about {seconds * (1 - seen.share) / seen.share:.0f} s left"
+        return words
 
-    try:
+    with working(line) as show:
+
+        def told(reading: "FilesProgress") -> None:
+            nonlocal seen
+            seen = reading
+            show()
+
         yield told
-    finally:
-        click.echo("\r\x1b[K", err=True, nl=False)
 
 
 def print_json(data: Any) -> None:
