@@ -23,7 +23,7 @@ def _messages(rng: np.random.Generator) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for k in range(MESSAGES // 4):
         found.append({"role": "user", "content": _text(rng, 30)})
-        arguments = {"id": int(rng.integers(1e6)), "why": _text(rng, 5)}
+        arguments = {"id": int(rng.integers(1_000_000)), "why": _text(rng, 5)}
         call = {"id": f"c{k}", "name": f"tool_{k % 5}", "arguments": arguments}
         usage = {"completion_tokens": 80, "prompt_tokens": 4_000 + k}
         found.append({"role": "assistant", "content": None, "tool_calls": [call], "usage": usage})
