@@ -98,12 +98,12 @@ def stages_part(file: Path) -> str:
     ):
         timed("stored: Parquet, DuckDB", lambda: store.ingest(ready))
     whole = seconds["read"] + seconds["prepared"] + seconds["stored: Parquet, DuckDB"]
-    rows = [
-        ["format found, JSON decoded and its keys checked, runs built", seconds["read"]],
-        ["text as JSON, tools counted, written to a file without a name",
-         seconds["prepared"] - seconds["content hashes"]],
-        ["content hashes", seconds["content hashes"]],
-        ["text to Parquet, index to DuckDB, one transaction", seconds["stored: Parquet, DuckDB"]],
+    rows: list[tuple[str, float]] = [
+        ("format found, JSON decoded and its keys checked, runs built", seconds["read"]),
+        ("text as JSON, tools counted, written to a file without a name",
+         seconds["prepared"] - seconds["content hashes"]),
+        ("content hashes", seconds["content hashes"]),
+        ("text to Parquet, index to DuckDB, one transaction", seconds["stored: Parquet, DuckDB"]),
     ]  # fmt: skip
     size = file.stat().st_size / 1e6
     cells = [[what, f"{of:.2f}", f"{of / whole:.0%}", f"{size / of:.0f}"] for what, of in rows]
