@@ -8,7 +8,7 @@ PORT ?= 8501
 # Compiled once and kept: a run of the tests starts a hundred processes.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: install dev engines run test test-long snapshots check fuzz faults simulate bench bench-agreement bench-calibration bench-asr bench-judge bench-pages bench-trials load screens vendor lock clean
+.PHONY: install dev engines run test test-long snapshots check fuzz faults simulate bench bench-agreement bench-calibration bench-asr bench-judge bench-pages bench-trials bench-startup bench-import load screens vendor lock clean
 
 install: $(VENV)/.installed
 
@@ -112,6 +112,16 @@ bench-trials: dev
 # docs/benchmarks/judge.md; about five minutes.
 bench-judge: dev
 	$(BIN)/python -m benchmarks.judge
+
+# `asr --help`, and three commands on small files, beside Python itself; what each loads: adds to
+# docs/benchmarks/startup.md; about two minutes.
+bench-startup: dev
+	$(BIN)/python -m benchmarks.startup
+
+# MB/s and memory of `asr import`, beside `json.load` and pandas: adds to docs/benchmarks/imports.md;
+# about ten minutes.
+bench-import: dev
+	$(BIN)/python -m benchmarks.imports
 
 # Height, words, accessibility and seconds of every page of the demo: adds to
 # docs/benchmarks/pages.md; about ten minutes.

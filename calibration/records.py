@@ -344,12 +344,13 @@ class Trace:
         names = {f.name for f in fields(TraceForReview)} - own.keys()
         return TraceForReview(**{name: getattr(self, name) for name in names} | own)
 
-    def content_hash(self) -> str:
+    def content_hash(self, content: dict[str, Any] | None = None) -> str:
         """Hash of everything but the identity: equal content has an equal hash.
 
-        Fields that were once metadata are hashed as such, so that a hash outlives a release.
+        Fields that were once metadata are hashed as such, so that a hash outlives a release. The
+        trace as made by `plain` may be given as `content`; it is used up.
         """
-        content = plain(self)
+        content = plain(self) if content is None else content
         content["metadata"] = dict(self.metadata)
         for name in ("trace_id", "source", "source_id", "trial"):
             del content[name]
@@ -363,8 +364,11 @@ class Trace:
         content["metadata"] |= {name: _as_in_file(value) for name, value in given.items()}
         if self.started_at is not None:
             content["started_at"] = self.started_at.isoformat()
-        text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
+        text = _SORTED(content)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+_SORTED = json.JSONEncoder(sort_keys=True, ensure_ascii=False, default=str).encode
 
 
 @cache

@@ -8,8 +8,10 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
-import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_CHARACTERS = 200
 
@@ -150,9 +152,12 @@ def weeks_of(times: "pd.Series[pd.Timestamp]") -> "pd.Series[str]":
 
     Examples
     --------
+    >>> import pandas as pd
     >>> weeks_of(pd.Series(pd.to_datetime(["2026-11-04", None]))).tolist()
     ['2026-W45', nan]
     """
+    import pandas as pd  # for this alone: the command line spells text without it
+
     of, days = pd.factorize(times.dt.normalize())  # few days hold all moments
     iso = pd.Series(days).dt.isocalendar()
     parts = zip(iso["year"], iso["week"], strict=True)

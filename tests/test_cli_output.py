@@ -1,7 +1,11 @@
 """Text output of commands: the answer, the next command, and with --full all of it; progress."""
 
 import io
+import os
+import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -43,3 +47,42 @@ def test_progress_is_for_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None
         told(FilesProgress(done=1, of=3, bytes=30_000_000, of_bytes=120_000_000, runs=1500))
     words = "Reading: 1,500 runs, file 2 of 3, 30 of 120 MB (25%), about 0 s left"
     assert words in shown.getvalue()
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="has no pseudo-terminals")
+def test_a_command_shows_that_it_works_until_it_answers(tmp_path: Path) -> None:
+    """A terminal sees how long a slow command works, and nothing of it is left in the answer."""
+    import pty
+
+    rows = [f"t{k},{who},{'yes' if k % 3 else 'no'}" for k in range(400) for who in "abc"]
+    write_csv(tmp_path / "r.csv", "item,rater,label", *rows)
+    # The bootstrap is made to wait, so that a quick machine shows it too.
+    code = """
+import time
+from calibration.cli import agreement
+from calibration.cli.main import main
+make = agreement.agreement_on
+def slowly(*given, **options):
+    time.sleep(2.5)
+    return make(*given, **options)
+agreement.agreement_on = slowly
+main(["agreement", "r.csv"])
+"""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs, text=True
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # the end of a terminal that its process has left
+            while chunk := os.read(ours, 1_000):
+                shown += chunk
+        assert process.stdout is not None
+        answer = process.stdout.read()
+    os.close(ours)
+    assert process.returncode == 0
+    assert b"Computing agreement and its intervals: 1 s" in shown
+    assert shown.endswith(b"\r\x1b[K")
+    assert "classes: no, yes" in answer
+    assert "Computing" not in answer

@@ -37,7 +37,7 @@ def refusal(words: str) -> str | None:
     arguments = shlex.split(words.partition(" > ")[0], comments=True)[1:]
     command: click.Command = main
     context = click.Context(main, info_name="asr")
-    while isinstance(command, click.Group) and arguments:
+    while isinstance(command, click.Group) and arguments and not arguments[0].startswith("-"):
         name, *arguments = arguments
         found = command.get_command(context, name)
         if found is None:

@@ -1,13 +1,16 @@
 """Dawid-Skene: the probable class of each item and the confusion matrix of each rater."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from calibration.agreement.ratings import MISSING, validated_codes
 from calibration.statistics.estimate import OK, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 # Lower bound of a probability: its logarithm stays finite.
 SMALLEST = 1e-300
@@ -85,6 +88,8 @@ def rating_patterns(counts: NDArray[np.integer], known: IntArray) -> RatingPatte
         keys, return_index=True, return_inverse=True, return_counts=True
     )
     distinct = counts[first].astype(np.float64)
+    from scipy import sparse
+
     return RatingPatterns(
         # Most cells are 0: a sparse product takes a tenth of the time and the memory.
         cells=sparse.csr_array(distinct.reshape(first.size, n_raters * n_classes)),

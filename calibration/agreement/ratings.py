@@ -11,6 +11,9 @@ from calibration.statistics.intervals import METHOD
 
 MISSING = -1
 
+# Krippendorff's bounds: rely on the labels from .8, tentative conclusions from .667.
+RELY, TENTATIVE = 0.8, 0.667
+
 WEIGHTS = (
     "identity", "linear", "quadratic", "ordinal", "radical", "ratio", "circular", "bipolar",
 )  # fmt: skip

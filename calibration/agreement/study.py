@@ -41,6 +41,8 @@ from calibration.agreement.inference import (
     resample,
 )
 from calibration.agreement.ratings import (
+    RELY,
+    TENTATIVE,
     CountPatterns,
     Path,
     answers_at,
@@ -50,9 +52,6 @@ from calibration.agreement.ratings import (
     validated_codes,
 )
 from calibration.statistics.estimate import Estimate, FloatArray, IntArray
-
-# Krippendorff's bounds: rely on the labels from .8, tentative conclusions from .667.
-RELY, TENTATIVE = 0.8, 0.667
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

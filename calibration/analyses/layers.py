@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from calibration.analyses.evidence.data import package_version, settings_digest
+from calibration.analyses.fingerprint import package_version, settings_digest
 from calibration.analyses.success_rate.report import LeftOutRows
 from calibration.errors import CalibrationError, InputError
 from calibration.records import SOURCE_JUDGE

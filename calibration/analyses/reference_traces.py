@@ -6,23 +6,20 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
-from calibration.analyses.evidence.from_store import (
-    batches_of,
-    choose_judge,
-    settled_traces,
-)
 from calibration.errors import CalibrationError, InputError
 from calibration.judging.selection import DEVELOPMENT, split_of
 from calibration.records import Trace, TraceForReview
-from calibration.store import Store
 from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import LABELS, OF_TASK, ReferenceSet, load_reference, published, rows
 from reference_dataset.records import FAMILIES
 from reference_dataset.words import places
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from calibration.store import Store
 
 FORCED = "REFERENCE SET: {n} of these traces are calibration material; no agent is ranked by them."
 
@@ -78,7 +75,7 @@ class DraftSet:
 
 
 def draft_set(
-    store: Store, batch_id: str | None = None, *, judge_id: str | None = None, most: int = 60
+    store: "Store", batch_id: str | None = None, *, judge_id: str | None = None, most: int = 60
 ) -> DraftSet:
     """Make a set to practise on of adjudicated runs on which people, or a judge, erred.
 
@@ -94,6 +91,10 @@ def draft_set(
     InputError
         If there is no such batch or judge.
     """
+    import pandas as pd
+
+    from calibration.analyses.evidence.from_store import batches_of, choose_judge, settled_traces
+
     taxonomy = store.taxonomy()
     names = [batch.batch_id for batch in batches_of(store, batch_id)]
     settled = {one.trace_id: one for name in names for one in settled_traces(store, name)}
@@ -141,7 +142,7 @@ def draft_set(
 
 
 def _label(
-    trace_id: str, outcome: str, rationale: str | None, given: pd.DataFrame | None,
+    trace_id: str, outcome: str, rationale: str | None, given: "pd.DataFrame | None",
     taxonomy: Taxonomy,
 ) -> dict[str, Any] | None:  # fmt: skip
     """Return the label of a settled trace with the reason of who gave its class; None without."""

@@ -6,13 +6,19 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import overload
 
 from calibration.analyses.reference_traces import is_reference
 from calibration.errors import InputError, TraceFormatError
 from calibration.files import Spool
-from calibration.records import LabelDraft, SetAside, Trace, Workflow
-from calibration.store import MAX_TEXT, ImportResult, Store, import_token, reviewer_id_of
+from calibration.records import LabelDraft, SetAside, Verdict, Workflow
+from calibration.store import (
+    MAX_TEXT,
+    ImportResult,
+    PreparedTraces,
+    Store,
+    import_token,
+    reviewer_id_of,
+)
 from calibration.tables.rows import as_csv
 from calibration.taxonomy import Taxonomy
 from calibration.text import counted
@@ -42,23 +48,38 @@ NOT_READ = "not read"
 COMPRESSED = (".gz", ".zst")
 
 
-class Traces(Sequence[Trace]):
-    """The traces of runs that lie on the disk."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What a file holds of a run beside its trace, and where."""
 
-    def __init__(self, runs: Sequence[Parsed]) -> None:
-        self._runs = runs
+    trace_id: str
+    file: str
+    line: int | None
+    verdict: Verdict | None
+    more: tuple[Verdict, ...]
+    human: tuple[HumanScore, ...]
 
-    def __len__(self) -> int:
-        return len(self._runs)
 
-    @overload
-    def __getitem__(self, place: int) -> Trace: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Trace]: ...
-    def __getitem__(self, place: int | slice) -> Trace | Sequence[Trace]:
-        if isinstance(place, slice):
-            return Traces(self._runs[place])
-        return self._runs[place].trace
+class RunsRead:
+    """The runs of one file, ready to be stored; they lie on the disk."""
+
+    def __init__(self) -> None:
+        self.traces = PreparedTraces()
+        self.beside: Spool[Beside] = Spool()
+
+    def append(self, run: Parsed) -> None:
+        """Add a run."""
+        self.traces.append(run.trace)
+        self.beside.append(
+            Beside(
+                trace_id=run.trace.trace_id,
+                file=run.file,
+                line=run.line,
+                verdict=run.verdict,
+                more=run.more,
+                human=run.human,
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +94,7 @@ class FileRead:
     grades: int = 0
     human_scores: int = 0
     workflows: tuple[str, ...] = ()
-    runs: Sequence[Parsed] = field(default=(), repr=False)
+    runs: RunsRead | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +136,7 @@ class FilesRead:
 
     def without_runs(self) -> "FilesRead":
         """Return what is shown of the files, without their runs."""
-        return replace(self, files=tuple(replace(f, runs=()) for f in self.files))
+        return replace(self, files=tuple(replace(f, runs=None) for f in self.files))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +232,7 @@ def _with_spans(
     set_aside: list[SetAside],
 ) -> list[FileRead]:
     """Add the runs whose spans waited for all files; each counts for the file of its first span."""
-    runs: dict[str, Spool[Parsed]] = defaultdict(Spool)
+    runs: dict[str, RunsRead] = defaultdict(RunsRead)
     of_file: dict[str, Summary] = defaultdict(Summary)
     for item in shelf.runs(settings):
         of_file[item.file].add(item)
@@ -231,7 +252,7 @@ def _with_spans(
     return files
 
 
-def _counted(file: FileRead, own: Summary, runs: Sequence[Parsed], set_aside: int) -> FileRead:
+def _counted(file: FileRead, own: Summary, runs: RunsRead, set_aside: int) -> FileRead:
     """Return a file with its runs and their counts."""
     return replace(
         file,
@@ -250,7 +271,7 @@ def _read(
 ) -> tuple[FileRead, list[SetAside]]:
     """Read one file to its end; spans go to the shelf."""
     title = detect(file).title
-    runs: Spool[Parsed] = Spool()
+    runs = RunsRead()
     aside: list[SetAside] = []
     for item in read_traces(file, settings, shelf=shelf):
         progress.one_more(file)
@@ -374,7 +395,8 @@ def store_files(
     of_file = [_store(store, file, settings, take_changed, aside) for file in read.files]
     labels = 0
     if human_batch is not None:
-        runs = [run for file in read.files if file.human_scores for run in file.runs if run.human]
+        scored = [file.runs for file in read.files if file.human_scores and file.runs is not None]
+        runs = [run for of_file in scored for run in of_file.beside if run.human]
         labels = _store_labels(store, runs, human_batch, aside)
     done = [result for _, result in of_file]
     return ImportReport(
@@ -402,7 +424,8 @@ def _store(
 ) -> tuple[FileImported, ImportResult[str]]:
     """Store the runs of one file, or nothing of it."""
     done: ImportResult[str] = ImportResult()
-    if file.runs:
+    if file.runs is not None and file.runs.traces:
+        beside = list(file.runs.beside)
         known = store.workflows()
         # Values missing in the settings remain as stored.
         workflows = [
@@ -412,18 +435,18 @@ def _store(
             for name in file.workflows
         ]
         done = store.ingest(
-            Traces(file.runs),
+            file.runs.traces,
             take_changed=take_changed,
             workflows=workflows,
-            grades=[run.verdict for run in file.runs],
-            more=[verdict for run in file.runs for verdict in run.more],
+            grades=[run.verdict for run in beside],
+            more=[verdict for run in beside for verdict in run.more],
         )
     why = [(t, f"is stored with other content; {done.why_kept(t)}") for t in done.changed]
     why += [
         (t, "is stored with another grade, which stays") for t in dict.fromkeys(done.other_grade)
     ]
-    if why:
-        origin = {run.trace.trace_id: (run.file, run.line) for run in file.runs}
+    if why and file.runs is not None:
+        origin = {run.trace_id: (run.file, run.line) for run in file.runs.beside}
         for trace_id, reason in why:
             place, line = origin[trace_id]
             told = f"changed: {trace_id} {reason}"
@@ -449,7 +472,7 @@ def _with_defaults(settings: ImportSettings, stored: Workflow) -> ImportSettings
 
 
 def _store_labels(
-    store: Store, runs: Sequence[Parsed], batch_id: str, aside: list[SetAside]
+    store: Store, runs: Sequence[Beside], batch_id: str, aside: list[SetAside]
 ) -> int:
     """Store the scores of people as labels of a batch; return how many are new."""
     taxonomy = store.taxonomy()
@@ -469,7 +492,7 @@ def _store_labels(
             drafts.append(_draft(taxonomy, batch_id, run, reviewer, outcomes.pop(), scores))
             names[reviewer] = None
     done = store.import_labels(batch_id, drafts, names=list(names), exposed=True)
-    origin = {run.trace.trace_id: run for run in runs}
+    origin = {run.trace_id: run for run in runs}
     told = [(t, f"is in no batch {batch_id!r}, so its scores are no labels") for t in done.unknown]
     told += [(t, f"{by!r} has another label there, which stays") for t, by in done.changed]
     for trace_id, why in told:
@@ -481,7 +504,7 @@ def _store_labels(
 def _draft(
     taxonomy: Taxonomy,
     batch_id: str,
-    run: Parsed,
+    run: Beside,
     reviewer: str,
     outcome: str,
     scores: Sequence[HumanScore],
@@ -489,8 +512,8 @@ def _draft(
     by = reviewer_id_of(reviewer)
     said = "; ".join(f"{s.name}: {s.comment}" for s in scores if s.comment)
     return LabelDraft(
-        client_token=import_token(batch_id, taxonomy.version, by, run.trace.trace_id, outcome),
-        trace_id=run.trace.trace_id,
+        client_token=import_token(batch_id, taxonomy.version, by, run.trace_id, outcome),
+        trace_id=run.trace_id,
         reviewer_id=by,
         batch_id=batch_id,
         answers=taxonomy.answers_for(outcome),

@@ -18,6 +18,7 @@ from calibration.analyses.agreement.ratings import (
 )
 from calibration.cli.terminal import (
     Output,
+    computing,
     open_to_read,
     print_result,
     with_batch,
@@ -34,6 +35,7 @@ from calibration.reporting.sections import agreement as text
 from calibration.tables.rows import under_our_names
 
 WEEK = "week"
+COMPUTING = "Computing agreement and its intervals"
 
 
 @click.command()
@@ -136,7 +138,8 @@ def agreement(
                  "--map": mapped, "--classes": classes}  # fmt: skip
         for name in (name for name, value in given.items() if value):
             raise InputError(f"{name} is for a FILE of ratings; name one")
-        found = _in_store(path, batch_id, options, weights, cluster)
+        with computing(COMPUTING):
+            found = _in_store(path, batch_id, options, weights, cluster)
         print_result(found, partial(text.agreement, by=slices), output)
         alpha = found.study.alpha
     else:
@@ -151,15 +154,18 @@ def agreement(
         if raters and layout == "long":
             raise InputError("--raters are columns of a wide file; leave --format long out")
         week = WEEK if WEEK in by else None
-        read = read_ratings(
-            table or file,
-            layout=wide,
-            classes=None if classes is None else classes.split(","),
-            item_columns=[name for name in (cluster, week) if name is not None],
-            raters=raters,
-            mapped=mapped or {},
-        )
-        rated = agreement_on(read, weights=weights, options=options, cluster=cluster, group=week)
+        with computing(COMPUTING):
+            read = read_ratings(
+                table or file,
+                layout=wide,
+                classes=None if classes is None else classes.split(","),
+                item_columns=[name for name in (cluster, week) if name is not None],
+                raters=raters,
+                mapped=mapped or {},
+            )
+            rated = agreement_on(
+                read, weights=weights, options=options, cluster=cluster, group=week
+            )
         print_result(rated, partial(text.ratings, by=slices), output)
         alpha = rated.study.alpha
     if not alpha.ok:

@@ -15,6 +15,7 @@ from calibration.cli.terminal import (
     USE_JUDGE,
     FiniteRange,
     Output,
+    computing,
     credit_of,
     named,
     open_to_read,
@@ -37,6 +38,7 @@ from calibration.tables.labels import of_one_table, of_two_tables, read_ceilings
 from calibration.tables.vocabulary import Rest, Vocabulary
 
 FILE = click.Path(path_type=Path)
+COMPUTING = "Computing rates and their intervals"
 
 
 def _merge(
@@ -229,7 +231,8 @@ def calibrate(
         }  # fmt: skip
         _refuse(traces, "not for --counts, which knows no traces")
         data, counted_design = read_tables(counts)
-        report = report_on(data, replace(options, design=counted_design))
+        with computing(COMPUTING):
+            report = report_on(data, replace(options, design=counted_design))
     elif human is not None or verdicts is not None or table is not None:
         _refuse({"--batch": batch_id}, "for the store, not for files")
         if table is not None:
@@ -252,10 +255,11 @@ def calibrate(
             overlap_random=overlap == "random",
             vocabulary=Vocabulary(mapped=mapped or {}, rest=rest, merged=merge or {}),
         )
-        report = report_on(data, options, tables.against)
+        with computing(COMPUTING):
+            report = report_on(data, options, tables.against)
     else:
         _refuse(of_files, "for --human and --verdicts or --table, not for the store")
-        with open_to_read(path) as store:
+        with open_to_read(path) as store, computing(COMPUTING):
             report = report_on_store(store, batch_id, judge_id, options)
     print_result(report, judge.document, output)
     if report.calibration.calibration.headline is None:

@@ -15,6 +15,7 @@ from calibration.cli.terminal import (
     EXISTING,
     RUBRIC,
     Group,
+    computing,
     named,
     open_to_read,
     open_to_write,
@@ -117,9 +118,10 @@ def import_(
     with _open_for_import(path, rules) as store:
         if human_scores is not None:
             human_scores = choose_batch(store, human_scores).batch_id
-        report = trace_files.store_files(
-            store, read, settings, take_changed=take_changed, human_batch=human_scores
-        )
+        with computing(f"Storing {read.preview.n_traces:,} runs"):
+            report = trace_files.store_files(
+                store, read, settings, take_changed=take_changed, human_batch=human_scores
+            )
     if as_data:
         print_json(to_json.data(report))
     else:

@@ -27,6 +27,7 @@ from calibration.cli.terminal import (
     with_output,
     with_seed,
     with_store,
+    working,
 )
 from calibration.errors import InputError, JudgeRunError
 
@@ -329,32 +330,21 @@ def _work(path: Path, folder: Path, as_data: bool) -> None:
 @contextmanager
 def _shown(folder: Path) -> Any:
     """Show the progress of a run on standard error while it works, if that is a terminal."""
-    import threading
-
     from calibration.judging.journal import read_progress
 
-    done = threading.Event()
+    def line(_seconds: float) -> str | None:
+        now = read_progress(folder)
+        if now is None:
+            return None
+        of = "" if now.total is None else f" of {now.total:,}"
+        spent = "" if now.spent_usd is None else f", ${now.spent_usd:.2f}"
+        left = "" if now.eta_s is None else f", about {now.eta_s / 60:.0f} min left"
+        return f"{now.verdicts:,}{of} samples{spent}{left}"
 
-    def tell() -> None:
-        while not done.wait(1.0):
-            now = read_progress(folder)
-            if now is not None:
-                of = "" if now.total is None else f" of {now.total:,}"
-                spent = "" if now.spent_usd is None else f", ${now.spent_usd:.2f}"
-                left = "" if now.eta_s is None else f", about {now.eta_s / 60:.0f} min left"
-                click.echo(f"\r{now.verdicts:,}{of} samples{spent}{left}\x1b[K", err=True, nl=False)
-        click.echo("\r\x1b[K", err=True, nl=False)
-
-    worker = threading.Thread(target=tell, daemon=True)
     if sys.stderr.isatty():
         click.echo(f"run {folder.name}; `asr judge status` shows it from elsewhere", err=True)
-        worker.start()
-    try:
+    with working(line):
         yield
-    finally:
-        done.set()
-        if worker.is_alive():
-            worker.join()
 
 
 def _print_states(states: Any, as_data: bool) -> None:

@@ -40,6 +40,46 @@ SECTIONS = {
     },
 }  # fmt: skip
 MODULES = {name: module for part in SECTIONS.values() for name, module in part.items()}
+# The first sentence of each, so that the list of commands loads none; a test keeps them alike.
+SENTENCES = {
+    "demo": "Build a store of simulated data with known truth, and serve the app on it.",
+    "import": (
+        "Import trace files, folders of them and patterns; each is recognised by its content."
+    ),
+    "people": "Add people, give them a role, and let them sign in.",
+    "taxonomy": "Show the classes, credits and questions in force, or use your own.",
+    "serve": "Serve the app on a store.",
+    "plan": "Plan how many traces to label or trials to run, and see when labelling may stop.",
+    "sample": "Draw a random batch of traces to label, and record how it was drawn.",
+    "labels": "Import and export labels as CSV.",
+    "agreement": "Measure how far reviewers agree: in the store, or in a FILE of ratings.",
+    "reference": "Practise on the reference dataset, inspect it, and add traces of your own.",
+    "certify": "List certificates of reviewers, and say which work requires one.",
+    "judge": "Run a judge of your own on the reviewers' questions, and see what it is worth.",
+    "verdicts": "Import and export the verdicts of a judge.",
+    "calibrate": "Compare a judge with the human labels, and correct the rate for its errors.",
+    "escalate": "Make a batch of the doubtful verdicts and a random audit of the accepted ones.",
+    "audit": "Say how often accepted verdicts are wrong, and give the rate over all traces.",
+    "status": "Print the rate of the store, its trend, and what to do next.",
+    "report": "Report the Agent Success Rate of production traces, or of the store.",
+    "compare": "Compare the Agent Success Rates of two sets of runs, B with A, or of 3 to 20.",
+    "gate": "Pass or fail files of runs, or the store, by thresholds, for CI.",
+    "trials": "Estimate pass@k and pass^k from repeated trials of tasks.",
+    "tasks": "Audit the tasks that an agent is tested with, or make tasks of runs that failed.",
+    "reliability": "Measure how reliable an agent is over repeated RUNS of the same tasks.",
+    "tools": "Measure whole conversations, and the tools that an agent called in them.",
+    "grade": "Grade runs by rules written as code: texts, tools, order of calls, state.",
+    "layers": "Show which layer of evaluation caught which failures, and what only users found.",
+    "traces": "List the traces that a search finds, the same search as on the Data page.",
+    "verify": "Recompute a report, and say whether it comes out the same.",
+    "backup": "Back up a store with everything beside it, also while the app runs.",
+    "restore": "Restore a store from a backup; every file is checked first.",
+    "upgrade": "Upgrade a store of an older version; a backup is made first.",
+    "doctor": (
+        "Find what is wrong with a store and its files, and say what to do; exit 1 if anything is."
+    ),
+    "audit-log": "Print who changed what, when, and by which command or page, newest first.",
+}
 
 
 class Loaded(UserDict[str, Any]):
@@ -50,9 +90,9 @@ class Loaded(UserDict[str, Any]):
         if MODULES[key] == "results":
             # Matrices are small: a second thread would only wait, on a needed core.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-            # Loading creates hundreds of thousands of permanent objects: collecting garbage every
-            # 700 of them takes a twentieth of the time of a small report.
-            gc.set_threshold(100_000, *gc.get_threshold()[1:])
+        # Loading creates hundreds of thousands of permanent objects: collecting garbage every
+        # 700 of them takes a twentieth of the time of a small report.
+        gc.set_threshold(100_000, *gc.get_threshold()[1:])
         module = import_module(f"calibration.cli.{MODULES[key]}")
         commands = (c for c in vars(module).values() if isinstance(c, click.Command))
         return next(command for command in commands if command.name == key)
@@ -62,6 +102,7 @@ class Commands(Group):
     """Commands whose errors become one sentence and an exit code."""
 
     sections = {title: list(part) for title, part in SECTIONS.items()}  # noqa: RUF012
+    sentences = SENTENCES
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; exit with 1 if the data do not allow it, with 2 for bad input."""

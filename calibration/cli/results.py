@@ -26,6 +26,7 @@ from calibration.cli.terminal import (
     USE_JUDGE,
     FiniteRange,
     Output,
+    computing,
     print_json,
     print_lines,
     print_result,
@@ -165,9 +166,10 @@ def report(
                 "--estimand these-runs is for the store: the outcome of every run in a file is "
                 "taken as known, so the rate of these runs has no interval"
             )
-        result = report_on_files(
-            place, options=options, taxonomy=taxonomy_from(fork), taxonomy_path=fork
-        )
+        with computing("Reading runs"):
+            result = report_on_files(
+                place, options=options, taxonomy=taxonomy_from(fork), taxonomy_path=fork
+            )
         if folder is not None:
             _wrote(write_work_lists(place, folder, options=options, taxonomy=taxonomy_from(fork)))
     else:
@@ -181,7 +183,7 @@ def report(
         )
         from calibration.cli.terminal import open_to_read
 
-        with open_to_read(path) as store:
+        with open_to_read(path) as store, computing("Computing rates and their intervals"):
             given = given_runs(store, options)
             if given is None:
                 refuse_given({name: asked[name] for name in OF_GIVEN}, TABLES)
@@ -191,7 +193,8 @@ def report(
             if folder is not None:
                 _wrote(write_work(folder, found.loaded.taxonomy, written))
         else:
-            result = given.report()
+            with computing("Computing rates and their intervals"):
+                result = given.report()
             if folder is not None:
                 taxonomy = given.place.taxonomy
                 options = given.options

@@ -2,14 +2,14 @@
 
 import csv
 import functools
-import getpass
 import json
 import math
 import shlex
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,13 +18,13 @@ import click
 from click.core import ParameterSource
 
 from calibration.errors import InputError, MissingColumnError, StoreLockedError
-from calibration.store import RemoteStore, Store
-from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.text import visible
 
 if TYPE_CHECKING:
     from calibration.analyses.trace_files import FilesProgress
     from calibration.reporting.document import Document
+    from calibration.store import Store
+    from calibration.taxonomy import Taxonomy
 
 EXISTING = click.Path(path_type=Path)
 
@@ -59,16 +59,21 @@ class Group(click.Group):
     """Commands listed in sections, each with the first sentence of its help."""
 
     sections: Mapping[str, Sequence[str]] | None = None
+    sentences: Mapping[str, str] = {}  # known without loading the command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands; click would cut their sentences."""
         listed = self.sections or {"Commands": self.list_commands(ctx)}
         for title, names in listed.items():
-            commands = [(name, self.get_command(ctx, name)) for name in names]
             with formatter.section(title):
-                formatter.write_dl(
-                    [(name, c.get_short_help_str(WHOLE)) for name, c in commands if c is not None]
-                )
+                formatter.write_dl([(name, self.sentence(ctx, name)) for name in names])
+
+    def sentence(self, ctx: click.Context, name: str) -> str:
+        """Return the first sentence of the help of a command."""
+        if name in self.sentences:
+            return self.sentences[name]
+        command = self.get_command(ctx, name)
+        return "" if command is None else command.get_short_help_str(WHOLE)
 
 
 def with_store(command: Command) -> Command:
@@ -280,24 +285,67 @@ def print_next(words: str, *, apart: bool = True) -> None:
 
 
 @contextmanager
+def working(line: Callable[[float], str | None]) -> Iterator[Callable[[], None]]:
+    """Show that a command works: a line on standard error, if that is a terminal.
+
+    `line` makes it of the seconds since the start, every second from the first one on; None leaves
+    what is there. Yields what shows it at once. The line is gone when the work is done, before
+    anything else is printed.
+    """
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    started, done, turn = time.monotonic(), threading.Event(), threading.Lock()
+
+    def show() -> None:
+        with turn:
+            words = line(time.monotonic() - started)
+            if words is not None and not done.is_set():
+                click.echo(f"\r{words}\x1b[K", err=True, nl=False)
+
+    def every_second() -> None:
+        while not done.wait(1.0):
+            show()
+
+    worker = threading.Thread(target=every_second, daemon=True)
+    worker.start()
+    try:
+        yield show
+    finally:
+        done.set()
+        worker.join()
+        click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def computing(what: str) -> AbstractContextManager[Callable[[], None]]:
+    """Show how long a command works whose end is not known."""
+    return working(lambda seconds: f"{what}: {seconds:.0f} s")
+
+
+@contextmanager
 def progress() -> Iterator["Callable[[FilesProgress], None] | None"]:
     """Yield what shows how far files are read, on standard error if it is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
-    started = time.monotonic()
+    seen: FilesProgress | None = None
 
-    def told(reading: "FilesProgress") -> None:
-        words = f"Reading: {reading.words()}"
-        if 0.02 < reading.share < 1:
-            left = (time.monotonic() - started) * (1 - reading.share) / reading.share
-            words += f", about {left:.0f} s left"
-        click.echo(f"\r{words}\x1b[K", err=True, nl=False)
+    def line(seconds: float) -> str | None:
+        if seen is None:
+            return None
+        words = f"Reading: {seen.words()}"
+        if 0.02 < seen.share < 1:
+            words += f", about {seconds * (1 - seen.share) / seen.share:.0f} s left"
+        return words
 
-    try:
+    with working(line) as show:
+
+        def told(reading: "FilesProgress") -> None:
+            nonlocal seen
+            seen = reading
+            show()
+
         yield told
-    finally:
-        click.echo("\r\x1b[K", err=True, nl=False)
 
 
 def print_json(data: Any) -> None:
@@ -329,8 +377,10 @@ def _encoding() -> str:
     return getattr(sys.stdout, "encoding", None) or "utf-8"
 
 
-def open_to_read(path: Path) -> Store:
+def open_to_read(path: Path) -> "Store":
     """Open a store for reading; print a note when the answer comes from a snapshot."""
+    from calibration.store import Store
+
     store, age = Store.open_to_read(path)
     if age is not None:
         click.echo(
@@ -339,8 +389,12 @@ def open_to_read(path: Path) -> Store:
     return store
 
 
-def open_to_write(path: Path, *, create: bool = False, taxonomy: Taxonomy | None = None) -> Store:
+def open_to_write(
+    path: Path, *, create: bool = False, taxonomy: "Taxonomy | None" = None
+) -> "Store":
     """Open a store for writing; while the app holds it, the app makes the change."""
+    from calibration.store import RemoteStore, Store
+
     try:
         return Store.open(path, create=create, taxonomy=taxonomy).by_way_of(origin())
     except StoreLockedError as locked:
@@ -350,8 +404,10 @@ def open_to_write(path: Path, *, create: bool = False, taxonomy: Taxonomy | None
         return remote
 
 
-def taxonomy_in_force(path: Path, rules: Taxonomy | None = None) -> Taxonomy:
+def taxonomy_in_force(path: Path, rules: "Taxonomy | None" = None) -> "Taxonomy":
     """Return the given taxonomy, else that of the store, else the published one."""
+    from calibration.taxonomy import default_taxonomy
+
     if rules is not None or not path.exists():
         return rules or default_taxonomy()
     with open_to_read(path) as store:
@@ -360,6 +416,8 @@ def taxonomy_in_force(path: Path, rules: Taxonomy | None = None) -> Taxonomy:
 
 def origin() -> str:
     """Return the command that runs, and as whom, for the audit trail."""
+    import getpass
+
     context = click.get_current_context(silent=True)
     words = "asr" if context is None else " ".join(["asr", *context.command_path.split()[1:]])
     try:

@@ -10,6 +10,7 @@ import click
 from calibration.analyses.judging.runs import examine_runs, runs_folder
 from calibration.cli.terminal import (
     EXISTING,
+    computing,
     open_to_read,
     open_to_write,
     print_json,
@@ -45,7 +46,7 @@ def backup(folder: Path, path: Path, keep: int | None, as_data: bool) -> None:
     asr backup /backups
     asr backup /backups --keep 7
     """
-    with open_to_write(path) as store:
+    with open_to_write(path) as store, computing("Backing up"):
         made = store.write_backup(folder.resolve(), keep)
     if as_data:
         print_json(_as_data(made) | {"removed": [str(old) for old in made.removed]})
@@ -67,7 +68,8 @@ def restore(backup_: Path, path: Path, replace: bool, check: bool, as_data: bool
     asr restore /backups/asr-20260706T120000.000000Z --store asr.duckdb
     """
     aside = None
-    made = verify_backup(backup_)
+    with computing("Checking every file"):
+        made = verify_backup(backup_)
     if not check:
         aside = restore_backup(backup_, path, replace=replace)
     if as_data:

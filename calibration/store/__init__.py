@@ -35,7 +35,7 @@ from calibration.store.trace_search import (
     parse_search,
     search_terms,
 )
-from calibration.store.traces import ImportResult
+from calibration.store.traces import ImportResult, PreparedTraces
 
 __all__ = [
     "IDENTITIES",
@@ -47,6 +47,7 @@ __all__ = [
     "Claims",
     "ImportResult",
     "Keeper",
+    "PreparedTraces",
     "Queue",
     "Receipt",
     "RemoteStore",

@@ -18,7 +18,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -48,7 +48,7 @@ from calibration.store.queue import QueueStore
 from calibration.store.sign_in import SignInStore
 from calibration.store.trace_record import TraceRecordStore
 from calibration.store.trace_search import TraceSearch
-from calibration.store.traces import ImportResult, write_index
+from calibration.store.traces import ImportResult, PreparedTraces, write_index
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
 # A server checks its inbox every second; one silent for this long is gone.
@@ -405,7 +405,7 @@ class RemoteStore(Store):
         self._locked, self._waiting = locked, waiting
         super().__init__(open_snapshot(path, locked))
 
-    def ingest(self, new: Sequence[Trace], **options: Any) -> ImportResult[str]:
+    def ingest(self, new: Iterable[Trace] | PreparedTraces, **options: Any) -> ImportResult[str]:
         """Write the text of traces here; the rest of the import is one request to the app."""
         return self.ingest_written(write_index(self.path, new), **options)
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from hashlib import sha256
 from itertools import count, product
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 import duckdb
 import pandas as pd
@@ -150,20 +150,17 @@ def parts_directory(store: Path) -> Path:
     return store.with_suffix(".traces")
 
 
-def write_part(store: Path, traces: list[Trace]) -> str:
+# Id, task, what reviewers see and what is hidden from them as JSON text, and about its length.
+Text = tuple[str, str, str, str, int]
+
+
+def write_part(store: Path, texts: list[Text]) -> str:
     """Write one Parquet part, named by its content, atomically."""
-    ordered = sorted(traces, key=lambda trace: trace.trace_id)
-    review, hidden = [], []
-    for trace in ordered:
-        everything = plain(trace)
-        review.append(_json({name: everything[name] for name in REVIEW_FIELDS}))
-        hidden.append(_json({name: everything[name] for name in HIDDEN_FIELDS}))
-    ids = [trace.trace_id for trace in ordered]
+    ids, tasks, review, hidden, _ = map(list, zip(*sorted(texts), strict=True))
     name = _part_name(ids, review, hidden)
     directory = private_folder(parts_directory(store))
     temporary = directory / f".{name}.{os.getpid()}"
     # The task once more in a column of its own: a search reads nothing else.
-    tasks = [trace.prompt for trace in ordered]
     table = pa.table({"trace_id": ids, "task": tasks, "review": review, "hidden": hidden})
     try:
         pq.write_table(
@@ -193,8 +190,7 @@ def part_is_whole(part: Path) -> bool:
         return False
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 def _unreadable(part: Path) -> StoreError:
@@ -397,45 +393,65 @@ class IndexRow:
         return any(getattr(self, name) not in (None, False) for name in ADDED)
 
 
-def write_index(store: Path, traces: Sequence[Trace]) -> list[IndexRow]:
-    """Write the text of traces to parts beside a store, without opening the store."""
-    index: list[IndexRow] = []
-    held: list[Trace] = []
+class PreparedTraces(Sequence[IndexRow]):
+    """The index rows of traces, and their text as it is stored; both lie on the disk.
 
-    def flush() -> None:
-        part = write_part(store, held)
-        index.extend(replace(_index_row(trace), part=part) for trace in held)
-        held.clear()
+    Whoever reads a file prepares its traces one by one: each is hashed and written as JSON once.
+    """
 
-    # A part holds an id once, and no more than fits in memory.
-    ids: set[str] = set()
-    size = 0
-    for trace in traces:
-        if trace.trace_id in ids or size > PART_CHARACTERS:
-            flush()
-            ids, size = set(), 0
-        held.append(trace)
-        ids.add(trace.trace_id)
-        size += _characters(trace)
-    if held:
-        flush()
-    return index
+    def __init__(self, traces: Iterable[Trace] = ()) -> None:
+        self._index: Spool[IndexRow] = Spool()
+        self._texts: Spool[Text] = Spool()
+        for trace in traces:
+            self.append(trace)
 
+    def append(self, trace: Trace) -> None:
+        """Add a trace at the end."""
+        everything = plain(trace)
+        review = _json({name: everything[name] for name in REVIEW_FIELDS})
+        hidden = _json({name: everything[name] for name in HIDDEN_FIELDS})
+        size = _characters(trace)
+        self._texts.append((trace.trace_id, trace.prompt, review, hidden, size))
+        self._index.append(_index_row(trace, everything))
 
-def write_parts(store: Path, traces: Sequence[Trace], places: Iterable[int]) -> dict[int, str]:
-    """Write the text of the traces at some places to parts; return the part of each."""
-    parts: dict[int, str] = {}
-    held: dict[int, Trace] = {}
-    size = 0
-    for place in sorted(places):
-        held[place] = traces[place]
-        size += _characters(held[place])
-        if size > PART_CHARACTERS:
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __iter__(self) -> Iterator[IndexRow]:
+        return iter(self._index)
+
+    @overload
+    def __getitem__(self, place: int) -> IndexRow: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[IndexRow]: ...
+    def __getitem__(self, place: int | slice) -> IndexRow | Sequence[IndexRow]:
+        return self._index[place]
+
+    def write_parts(self, store: Path, places: Iterable[int]) -> dict[int, str]:
+        """Write the text of the traces at some places to parts; return the part of each."""
+        parts: dict[int, str] = {}
+        held: dict[int, Text] = {}
+        # A part holds an id once, and no more than fits in memory.
+        ids: set[str] = set()
+        size = 0
+        for place in sorted(places):
+            text = self._texts[place]
+            if text[0] in ids or size > PART_CHARACTERS:
+                parts |= dict.fromkeys(held, write_part(store, list(held.values())))
+                held, ids, size = {}, set(), 0
+            held[place] = text
+            ids.add(text[0])
+            size += text[-1]
+        if held:
             parts |= dict.fromkeys(held, write_part(store, list(held.values())))
-            held, size = {}, 0
-    if held:
-        parts |= dict.fromkeys(held, write_part(store, list(held.values())))
-    return parts
+        return parts
+
+
+def write_index(store: Path, traces: Iterable[Trace] | PreparedTraces) -> list[IndexRow]:
+    """Write the text of traces to parts beside a store, without opening the store."""
+    new = traces if isinstance(traces, PreparedTraces) else PreparedTraces(traces)
+    parts = new.write_parts(store, range(len(new)))
+    return [replace(row, part=parts[place]) for place, row in enumerate(new)]
 
 
 def _characters(trace: Trace) -> int:
@@ -444,13 +460,14 @@ def _characters(trace: Trace) -> int:
     return len(trace.prompt) + len(trace.response or "") + steps + 500 * (1 + len(trace.steps))
 
 
-def _index_row(trace: Trace) -> IndexRow:
+def _index_row(trace: Trace, everything: dict[str, Any]) -> IndexRow:
+    """Return the index row of a trace, `everything` being its fields as plain values to use up."""
     return IndexRow(
         trace_id=trace.trace_id,
         source=trace.source,
         source_id=trace.source_id,
         trial=trace.trial,
-        content_hash=trace.content_hash(),
+        content_hash=trace.content_hash(everything),
         workflow=trace.workflow,
         task_id=trace.task_id,
         task_key=trace.task_key,
@@ -890,7 +907,7 @@ class TraceStore(StorePart):
     @open_to(LEAD)
     def ingest(
         self,
-        new: Sequence[Trace],
+        new: Iterable[Trace] | PreparedTraces,
         *,
         take_changed: bool = False,
         workflows: Sequence[Workflow] = (),
@@ -902,22 +919,20 @@ class TraceStore(StorePart):
         A trace with the same id and other content is `changed`: it is replaced only with
         `take_changed` and without labels. Equal content under another id is stored and marked as a
         possible duplicate. `grades` has one entry a trace, `more` the verdicts of further scorers.
-        All of it is stored, or nothing. `new` is read in order, so that it may lie on the disk.
+        All of it is stored, or nothing. What is large comes as `PreparedTraces`, from the disk.
         """
         _check_verdicts(self._rules(), [*(v for v in grades if v is not None), *more])
         # One import at a time: the stored ids must not change before the new traces are stored.
         with self._db.importing:
-            index: Spool[IndexRow] = Spool()
-            for trace in new:
-                index.append(_index_row(trace))
+            prepared = new if isinstance(new, PreparedTraces) else PreparedTraces(new)
             return _ingest(
                 self._db,
-                index,
+                prepared,
                 take_changed=take_changed,
                 workflows=workflows,
                 grades=grades,
                 more=more,
-                write=lambda places: write_parts(self._db.path, new, places),
+                write=lambda places: prepared.write_parts(self._db.path, places),
             )
 
     @open_to(LEAD)

@@ -10,7 +10,9 @@ them over files, `span_trees` makes a run of them, `message_shapes` reads what f
 """
 
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from calibration.errors import TraceFormatError
 from calibration.records import SetAside
@@ -22,18 +24,19 @@ from calibration.trace_formats.base import (
     WorkflowRule,
     load_settings,
 )
-from calibration.trace_formats.detection import (
-    FORMATS,
-    SPAN_FORMATS,
-    SUFFIXES,
-    FieldShare,
-    FirstTrace,
-    Preview,
-    Summary,
-    detect,
-    preview,
-)
-from calibration.trace_formats.span_shelf import SpanShelf
+
+if TYPE_CHECKING:
+    from calibration.trace_formats.detection import (
+        FORMATS,
+        SUFFIXES,
+        FieldShare,
+        FirstTrace,
+        Preview,
+        Summary,
+        detect,
+        preview,
+    )
+    from calibration.trace_formats.span_shelf import SpanShelf
 
 __all__ = [
     "FORMATS",
@@ -57,9 +60,28 @@ __all__ = [
 
 MAX_SET_ASIDE = 1_000_000  # rows of one file
 
+# A table of labels needs the fields of this package and none of its formats.
+_LOADED_ON_USE = {
+    "SpanShelf": "span_shelf",
+    **dict.fromkeys(
+        (
+            "FORMATS", "SUFFIXES", "FieldShare", "FirstTrace", "Preview", "Summary", "detect",
+            "preview",
+        ),
+        "detection",
+    ),
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Load the formats when they are asked for."""
+    if name not in _LOADED_ON_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LOADED_ON_USE[name]}"), name)
+
 
 def read_traces(
-    path: Path, settings: ImportSettings | None = None, *, shelf: SpanShelf | None = None
+    path: Path, settings: ImportSettings | None = None, *, shelf: "SpanShelf | None" = None
 ) -> Iterator[Item]:
     """Read the runs of one file or run directory.
 
@@ -70,6 +92,8 @@ def read_traces(
     of a run in the file is set aside. Raises TraceFormatError if the format is not recognised, or
     the file is truncated or holds no run.
     """
+    from calibration.trace_formats.detection import SPAN_FORMATS, detect
+
     importer = detect(path)
     if shelf is not None and importer.name in SPAN_FORMATS:
         return shelf.take(SPAN_FORMATS[importer.name], path)

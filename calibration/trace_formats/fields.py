@@ -28,6 +28,7 @@ class FieldError(ValueError):
     """A run cannot be imported; the message is the reason of its `SetAside`."""
 
 
+_JSON = json.JSONEncoder(ensure_ascii=False).encode
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -195,7 +196,7 @@ def readable(value: object) -> str | None:
     """Return text unchanged and any other JSON value as JSON text; None remains None."""
     if value is None or isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False)
+    return _JSON(value)
 
 
 def content_text(value: object) -> str | None:
@@ -241,7 +242,7 @@ def bounded_metadata(items: Iterable[tuple[str, object]]) -> dict[str, object]:
         if value is None:
             continue
         plain = plain_json(value)
-        size = len(key) + len(json.dumps(plain, ensure_ascii=False))
+        size = len(key) + len(_JSON(plain))
         if size > room or len(key) > MAX_FIELD_NAME:
             left_out += 1
             continue

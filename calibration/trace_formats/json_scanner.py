@@ -38,11 +38,11 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
         line = 0
         while chunk := file.readline(MAX_TRACE_BYTES + 3):
             line += 1
-            too_long = len(chunk) > MAX_TRACE_BYTES and not chunk.endswith(b"\n")
-            while too_long and chunk and not chunk.endswith(b"\n"):
-                chunk = file.readline(MAX_TRACE_BYTES)
-            if too_long:
+            if len(chunk) > MAX_TRACE_BYTES and not chunk.endswith(b"\n"):
                 yield line, None
+                # Passed when the next line is asked for: who wants only the first reads no more.
+                while chunk and not chunk.endswith(b"\n"):
+                    chunk = file.readline(MAX_TRACE_BYTES)
             else:
                 yield line, (chunk.removeprefix(_BOM) if line == 1 else chunk).rstrip(b"\r\n")
 

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from typing import Any, NamedTuple
 
 from calibration.records import Step
 from calibration.trace_formats.fields import (
@@ -69,9 +70,10 @@ class _Call:
     place: int = -1  # of its step
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Draft:
-    step: Step
+class _Draft(NamedTuple):
+    """The fields of a step whose place is not known yet."""
+
+    fields: dict[str, Any]
     call_id: str | None = None
     answers: _Call | None = None
 
@@ -101,8 +103,8 @@ def read_messages(
             call.place = place
         drafts.extend(new)
     steps = tuple(
-        replace(d.step, step_id=f"s{i}", call=f"s{d.answers.place + 1}" if d.answers else None)
-        for i, d in enumerate(drafts, start=1)
+        Step(step_id=f"s{i}", call=f"s{answers.place + 1}" if answers else None, **fields)
+        for i, (fields, _, answers) in enumerate(drafts, start=1)
     )
     replies = [s for s in steps if s.role == "assistant" and s.content and s.content.strip()]
     asked = [s for s in steps if s.role == "user" and s.content and s.tool is None]
@@ -155,44 +157,32 @@ def _drafts(
         failed = flag(message.get("error"), "error")
         if failed is None:
             failed = is_error is not None and content is not None and is_error(content)
-        yield _Draft(
-            step=Step(
-                step_id="",
-                role="user" if by_user else "tool",
-                tool=tool or "tool",
-                result=content,
-                error=failed,
-                at=at,
-            ),
-            call_id=call_id,
-            answers=call,
-        )
+        fields: dict[str, Any] = {
+            "role": "user" if by_user else "tool", "tool": tool or "tool", "result": content,
+            "error": failed, "at": at,
+        }  # fmt: skip
+        yield _Draft(fields, call_id, call)
         return
     agent = role == "assistant"
     specialist = _specialist(message) if agent else None
-    first = Step(
-        step_id="",
-        role=role,
-        content=content or None,
-        tokens_in=whole(part(message, "usage", "prompt_tokens"), "usage") if agent else None,
-        tokens_out=whole(part(message, "usage", "completion_tokens"), "usage") if agent else None,
-        seconds=number(message.get("generation_time_seconds"), "generation_time_seconds"),
-        at=at,
-        agent=specialist,
-    )
+    every = {"role": role, "at": at, "agent": specialist}
+    usage = message.get("usage") if agent else None
+    first: dict[str, Any] = every | {
+        "content": content or None,
+        "tokens_in": whole(part(usage, "prompt_tokens"), "usage"),
+        "tokens_out": whole(part(usage, "completion_tokens"), "usage"),
+        "seconds": number(message.get("generation_time_seconds"), "generation_time_seconds"),
+    }
     given = message.get("tool_call")
     calls = as_list(message.get("tool_calls"), "tool_calls") or ([] if given is None else [given])
     if not calls:
-        yield _Draft(step=first)
+        yield _Draft(first)
     for index, item in enumerate(calls):
         call = _call(item)
         call.by_user, call.answered = role == "user", call.result is not None
         asked_for.append(call)
-        step = first if index == 0 else Step(step_id="", role=role, at=at, agent=specialist)
-        yield _Draft(
-            step=replace(step, tool=call.tool, arguments=call.arguments, result=call.result),
-            call_id=call.call_id,
-        )
+        of_call = {"tool": call.tool, "arguments": call.arguments, "result": call.result}
+        yield _Draft((every if index else first) | of_call, call.call_id)
 
 
 def _specialist(message: Mapping[str, object]) -> str | None:

@@ -209,10 +209,11 @@ def _steps(value: object) -> tuple[Step, ...]:
 
 def _unnamed(steps: tuple[Step, ...], row: Mapping[str, object]) -> tuple[Step, ...]:
     """Return steps without an agent that is the run's own, model or version: it is hidden."""
-    hidden = [row.get(name) for name in ("agent", "model", "agent_version")]
+    own = [row.get(name) for name in ("agent", "model", "agent_version")]
     return tuple(
-        replace(step, agent=None) if step.agent in hidden else step for step in steps
-    )  # fmt: skip
+        replace(step, agent=None) if step.agent is not None and step.agent in own else step
+        for step in steps
+    )
 
 
 def _entry(item: object, name: str) -> Mapping[str, object]:
@@ -396,6 +397,8 @@ def _with_calls(spoken: Transcript, calls: list[object], clock: Clock) -> tuple[
     arguments, time and result where no message holds them. A call without a message is a step of
     its own, before the agent's last text.
     """
+    if not calls:
+        return spoken.steps  # numbered already
     steps = list(spoken.steps)
     called = [i for i, s in enumerate(steps) if s.role == "assistant" and s.tool is not None]
     results = {

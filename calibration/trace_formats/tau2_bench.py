@@ -10,7 +10,15 @@ from functools import partial
 from pathlib import Path
 
 from calibration.errors import TraceFormatError
-from calibration.records import NO_VERDICT, Attachment, SetAside, Trace, Verdict, trace_identity
+from calibration.records import (
+    NO_VERDICT,
+    Attachment,
+    ExpectedCall,
+    SetAside,
+    Trace,
+    Verdict,
+    trace_identity,
+)
 from calibration.taxonomy import Taxonomy
 from calibration.trace_formats.base import (
     MAX_COST_USD,
@@ -121,6 +129,8 @@ class _Context:
             str(part(task, "id")): task for task in (tasks if isinstance(tasks, list) else [])
         }
 
+        self._keys: dict[str, tuple[str | None, tuple[ExpectedCall, ...] | None]] = {}
+
     def parse(self, run: object, line: int, file: Path) -> Parsed:
         """Convert one simulation into a trace and its grade."""
         if not isinstance(run, dict):
@@ -139,6 +149,7 @@ class _Context:
         cost = number(run.get("agent_cost"), "agent_cost", maximum=MAX_COST_USD)
         unpriced = cost == 0 and bool(transcript.tokens)
         task = self.tasks.get(task_id)
+        criteria, calls = self._key(task_id)
         policy = content_text(run.get("policy")) or self.policy
         trial = whole(run.get("trial"), "trial", maximum=1_000_000) or 0
         trace = Trace(
@@ -160,14 +171,20 @@ class _Context:
             latency_s=number(run.get("duration"), "duration"),
             cost_usd=None if unpriced else cost,
             total_tokens=transcript.tokens,
-            success_criteria=_criteria(task),
-            expected_calls=benchmark_calls(
-                part(task, "evaluation_criteria", "actions"), "arguments"
-            ),
+            success_criteria=criteria,
+            expected_calls=calls,
             metadata=bounded_metadata(self._metadata(run, task, unpriced)),
         )
         verdict = _verdict(run, trace.trace_id, self.settings.taxonomy)
         return Parsed(trace=trace, verdict=verdict, line=line, file=str(file))
+
+    def _key(self, task_id: str) -> tuple[str | None, tuple[ExpectedCall, ...] | None]:
+        """Return the criteria of a task and the calls that it expects, read once for its trials."""
+        if task_id not in self._keys:
+            task = self.tasks.get(task_id)
+            actions = part(task, "evaluation_criteria", "actions")
+            self._keys[task_id] = _criteria(task), benchmark_calls(actions, "arguments")
+        return self._keys[task_id]
 
     def _metadata(
         self, run: dict[str, object], task: object, unpriced: bool

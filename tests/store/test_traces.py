@@ -269,3 +269,24 @@ def test_a_store_is_simulated_as_soon_as_one_trace_is(store: Store) -> None:
         store.ingest([make_trace(number, simulated=simulated)])
     assert store.is_simulated()
     assert store.trace_frame()["simulated"].tolist() == [False, True]
+
+
+def test_prepared_traces_are_stored_as_the_traces_themselves(tmp_path: Path) -> None:
+    new = [make_trace(k, metadata={"k": k}, violations=()) for k in range(3)]
+    found = []
+    for name, made in (("a", new), ("b", traces.PreparedTraces(new))):
+        with Store.open(tmp_path / f"{name}.duckdb", create=True) as store:
+            store.ingest(made)
+            parts = sorted(part.name for part in traces.parts_directory(store.path).iterdir())
+            with store._db.read() as cursor:
+                hashes = cursor.execute("SELECT content_hash FROM trace ORDER BY seq").fetchall()
+            found.append((parts, [digest for (digest,) in hashes]))
+    assert found[0] == found[1]
+    assert found[0][1] == [trace.content_hash() for trace in new]
+    assert [row.trace_id for row in traces.PreparedTraces(new)] == [t.trace_id for t in new]
+
+
+def test_a_part_holds_an_id_once(tmp_path: Path) -> None:
+    new = [make_trace(1), make_trace(1, response="Newer."), make_trace(2)]
+    rows = traces.write_index(tmp_path / "asr.duckdb", new)
+    assert rows[0].part != rows[1].part == rows[2].part

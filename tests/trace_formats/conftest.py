@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.trace_files import FilesRead
+from calibration.analyses.trace_files import NOT_READ, FilesRead
 from calibration.records import SetAside
-from calibration.trace_formats import ImportSettings, Parsed, read_traces
+from calibration.trace_formats import ImportSettings, Parsed, SpanShelf, read_traces
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "importers"
 Split = Callable[..., tuple[list[Parsed], list[SetAside]]]
@@ -65,8 +65,12 @@ def reached(pytestconfig: pytest.Config) -> Iterator[Reached]:
 
 
 def runs_of(read: FilesRead) -> list[Parsed]:
-    """Return the runs in the files that were read."""
-    return [run for file in read.files for run in file.runs]
+    """Return the runs in the files that were read, as an import without settings finds them."""
+    with SpanShelf() as shelf:
+        whole = [file.path for file in read.files if file.format != NOT_READ]
+        found = [item for path in whole for item in read_traces(path, shelf=shelf)]
+        found += shelf.runs(ImportSettings())
+    return [item for item in found if isinstance(item, Parsed)]
 
 
 @pytest.fixture

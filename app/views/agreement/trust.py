@@ -15,7 +15,7 @@ from app.components.charts import (
 from app.components.sections import verdict
 from app.components.tables import AGREEMENT, Table
 from calibration.agreement.coefficients import PERCENT_AGREEMENT
-from calibration.agreement.study import RELY, TENTATIVE
+from calibration.agreement.ratings import RELY, TENTATIVE
 from calibration.analyses.agreement.analysis import AgreementAnalysis
 from calibration.analyses.agreement.traces import in_week, open_traces
 from calibration.reporting.document import CHOSEN, exposed, percent, percent_figure

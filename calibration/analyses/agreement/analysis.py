@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -24,19 +25,16 @@ from calibration.agreement.inference import (
 )
 from calibration.agreement.ratings import count_patterns, partial_order_weights, patterns_of_items
 from calibration.agreement.study import Options, Study, study
-from calibration.analyses.evidence.data import (
-    CalibrationData,
-    ReviewedTrace,
-    ReviewerLabel,
-    fingerprint,
-)
+from calibration.analyses.evidence.data import CalibrationData, ReviewedTrace, ReviewerLabel
 from calibration.analyses.evidence.from_store import load_batch
-from calibration.analyses.reference_traces import published_set
+from calibration.analyses.fingerprint import fingerprint
 from calibration.errors import InputError
 from calibration.statistics.estimate import Estimate, FloatArray
-from calibration.store import Store
 from calibration.taxonomy import Taxonomy
 from calibration.text import week_of
+
+if TYPE_CHECKING:
+    from calibration.store import Store
 
 CLUSTERS = ("trace", "task")
 
@@ -59,7 +57,7 @@ class ReviewerProfile:
     canonical: AgainstKey | None
 
 
-def agreement_with_others(store: Store, *, confidence_level: float = 0.95) -> dict[str, Estimate]:
+def agreement_with_others(store: "Store", *, confidence_level: float = 0.95) -> dict[str, Estimate]:
     """Estimate the agreement of each reviewer with the others, over all production batches.
 
     As in `leave_one_out`: the mean over shared traces of the share of the others who gave the same
@@ -81,7 +79,7 @@ def agreement_with_others(store: Store, *, confidence_level: float = 0.95) -> di
     return found
 
 
-def _planned_labels(store: Store) -> pd.DataFrame:
+def _planned_labels(store: "Store") -> pd.DataFrame:
     """Return the blind labels of all production batches that enter agreement, oldest first."""
     places = store.taxonomy().places
     frames = [pd.DataFrame(columns=["trace_id", "reviewer_id", "code", "simulated"])]
@@ -111,7 +109,7 @@ def settled_codes(loaded: CalibrationData, traces: pd.DataFrame) -> NDArray[np.i
 
 
 def reviewer_profiles(
-    store: Store,
+    store: "Store",
     loaded: CalibrationData,
     codes: NDArray[np.int64],
     settled: NDArray[np.int64],
@@ -145,8 +143,12 @@ def _profiles(
     return {of.rater: of for of in found if of.n}
 
 
-def _practice(store: Store, loaded: CalibrationData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _practice(
+    store: "Store", loaded: CalibrationData
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return blind labels on reference traces, traces x reviewers, and their canonical classes."""
+    from calibration.analyses.reference_traces import published_set
+
     reviewers, places = loaded.reviewers, loaded.taxonomy.places
     frames = [
         store.label_frame(batch.batch_id)
@@ -219,7 +221,7 @@ class AgreementAnalysis:
 
 
 def analyse_agreement(
-    store: Store,
+    store: "Store",
     batch_id: str | None = None,
     *,
     options: Options | None = None,
@@ -252,7 +254,7 @@ def planned_codes(loaded: CalibrationData) -> tuple[pd.DataFrame, NDArray[np.int
 
 
 def _agreement_of(
-    store: Store, loaded: CalibrationData, *, options: Options, cluster: str
+    store: "Store", loaded: CalibrationData, *, options: Options, cluster: str
 ) -> AgreementAnalysis:
     traces, codes, unplanned = planned_codes(loaded)
     level, taxonomy = options.confidence_level, loaded.taxonomy

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from calibration.agreement.annotators import BesideOthers, MarginDifference
-from calibration.agreement.study import RELY, TENTATIVE
+from calibration.agreement.ratings import RELY, TENTATIVE
 from calibration.analyses.agreement.analysis import AgreementAnalysis
 from calibration.analyses.agreement.traces import (
     TraceSet,

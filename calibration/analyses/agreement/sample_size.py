@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -10,7 +10,9 @@ from calibration.agreement.coefficients import GWET_AC, KRIPPENDORFF_ALPHA
 from calibration.agreement.sample_size import AgreementPlan, ItemsNeeded, plan_items
 from calibration.analyses.evidence.from_store import load_batch
 from calibration.errors import CalibrationError, InputError
-from calibration.store import Store
+
+if TYPE_CHECKING:
+    from calibration.store import Store
 
 Planned = Literal["krippendorff_alpha", "gwet_ac"]
 COEFFICIENTS = {"krippendorff_alpha": KRIPPENDORFF_ALPHA, "gwet_ac": GWET_AC}
@@ -45,7 +47,7 @@ class PlannedAgreement:
         return round(part.n * self.plan.n_raters * (1 - self.plan.missing))
 
 
-def shares_of_batch(store: Store, batch_id: str | None = None) -> ClassShares:
+def shares_of_batch(store: "Store", batch_id: str | None = None) -> ClassShares:
     """Return the share of each class in the labels of a batch.
 
     InputError for an unknown batch; CalibrationError without a batch or with one class only.

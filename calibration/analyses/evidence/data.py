@@ -1,18 +1,17 @@
 """Calibration data: all traces with their verdicts, and the labelled ones among them."""
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from calibration.agreement.ratings import parting_questions
+from calibration.analyses.fingerprint import fingerprint
 from calibration.errors import CalibrationError
 from calibration.judge_calibration.reviewer_error import first_phase
 from calibration.judge_calibration.samples import Design, LabelledSample
@@ -25,11 +24,13 @@ from calibration.records import (
     Violation,
     harness_of,
 )
-from calibration.store import Batch
 from calibration.success_rate.runs import credit_rows
 from calibration.tables.vocabulary import Recoded, Vocabulary
 from calibration.taxonomy import CreditTable, Taxonomy
 from calibration.text import weeks_of
+
+if TYPE_CHECKING:
+    from calibration.store import Batch
 
 UNKNOWN = "unknown"
 BY = ("agent", "workflow", "model", "week", "prompt")
@@ -217,7 +218,7 @@ class CalibrationData:
     undated: int = 0
     grades: NDArray[np.int64] | None = None
     repeats: NDArray[np.int64] | None = None
-    stored_batch: Batch | None = None
+    stored_batch: "Batch | None" = None
     set_aside: tuple[SetAside, ...] = ()
     notes: tuple[str, ...] = ()
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
@@ -225,7 +226,7 @@ class CalibrationData:
     own_credit: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
-    def batch(self) -> Batch:
+    def batch(self) -> "Batch":
         """Return the batch of the labels; raise CalibrationError outside a store."""
         if self.stored_batch is None:
             raise CalibrationError("labels of files belong to no batch")
@@ -661,36 +662,3 @@ def quotes_in(value: Any) -> tuple[Evidence, ...]:
     if isinstance(value, str):
         return tuple(Evidence(**part) for part in json.loads(value))
     return value if isinstance(value, tuple) else ()
-
-
-def fingerprint(*, taxonomy: str, settings: dict[str, Any], **frames: pd.DataFrame) -> str:
-    """Return the SHA-256 over inputs (values and order), taxonomy, settings, package version."""
-    digest = hashlib.sha256()
-    head = {"taxonomy": taxonomy, "settings": settings, "version": package_version()}
-    digest.update(json.dumps(head, sort_keys=True, default=str).encode())
-    _add(digest, frames)
-    return digest.hexdigest()
-
-
-def frames_digest(frames: Mapping[str, pd.DataFrame]) -> str:
-    """Return the SHA-256 over the rows of frames, by value and in order."""
-    digest = hashlib.sha256()
-    _add(digest, frames)
-    return digest.hexdigest()
-
-
-def settings_digest(data: Mapping[str, Any]) -> str:
-    """Return the SHA-256 over plain data."""
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
-
-
-def package_version() -> str:
-    """Return the version of this package."""
-    return version("asr-calibration")
-
-
-def _add(digest: "hashlib._Hash", frames: Mapping[str, pd.DataFrame]) -> None:
-    for name in sorted(frames):
-        digest.update(name.encode())
-        hashes = pd.util.hash_pandas_object(frames[name], index=False).to_numpy(np.uint64)
-        digest.update(hashes.tobytes())

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -24,10 +24,11 @@ from calibration.analyses.evidence.data import (
 )
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import CUT, NO_VERDICT, SOURCE_JUDGE, TraceForReview
-from calibration.store import Batch, Store, marked_violations
-from calibration.store.traces import perturbed
 from calibration.success_rate.runs import cost_penalties
 from calibration.text import arms_left_out
+
+if TYPE_CHECKING:
+    from calibration.store import Batch, Store
 
 # Columns of a trace that numbers depend on, beside labels and verdicts.
 INPUT_COLUMNS = ["trace_id", "workflow", "task_key", "cost_usd", "units", "ceiling_usd"]
@@ -83,7 +84,7 @@ def started(traces: pd.DataFrame) -> pd.Series:
 WHOLE = Part()
 
 
-def choose_batch(store: Store, batch_id: str | None, *, sample: bool = False) -> Batch:
+def choose_batch(store: "Store", batch_id: str | None, *, sample: bool = False) -> "Batch":
     """Return the named batch, or the newest production batch.
 
     With `sample`, the newest batch drawn at random, if any. Raises InputError if there is no batch
@@ -102,12 +103,12 @@ def choose_batch(store: Store, batch_id: str | None, *, sample: bool = False) ->
     raise CalibrationError("there is no batch yet; `asr sample --n 40 --seed 1` draws one")
 
 
-def batches_of(store: Store, batch_id: str | None = None) -> list[Batch]:
+def batches_of(store: "Store", batch_id: str | None = None) -> "list[Batch]":
     """Return the batches of a rate, as `pooled_id`; the last one has the population."""
     return [choose_batch(store, name) for name in pooled_id(store, batch_id).split(TOGETHER)]
 
 
-def pooled_id(store: Store, batch_id: str | None = None) -> str:
+def pooled_id(store: "Store", batch_id: str | None = None) -> str:
     """Return the batches of a rate by their joined names, in the order of their draw.
 
     By default all random batches that somebody has labelled, as far as the chance of every trace to
@@ -132,13 +133,13 @@ def pooled_id(store: Store, batch_id: str | None = None) -> str:
     return TOGETHER.join(batch.batch_id for batch in labelled if _has_chances(batch))
 
 
-def rated_with(store: Store, batch_id: str) -> str:
+def rated_with(store: "Store", batch_id: str) -> str:
     """Return the batches whose rate a batch is part of: all random ones together, or itself."""
     pooled = pooled_id(store)
     return pooled if batch_id in pooled.split(TOGETHER) else batch_id
 
 
-def labelled_batches(store: Store) -> list[Batch]:
+def labelled_batches(store: "Store") -> "list[Batch]":
     """Return the random batches that somebody has labelled, in the order of their draw."""
     return [
         batch
@@ -149,7 +150,7 @@ def labelled_batches(store: Store) -> list[Batch]:
     ]
 
 
-def _has_chances(batch: Batch) -> bool:
+def _has_chances(batch: "Batch") -> bool:
     """Whether the chance of every trace to be drawn is known, not of the drawn ones alone."""
     return batch.is_sample and ("strata" not in batch.design or "allocation" in batch.design)
 
@@ -167,7 +168,7 @@ def named_batches(batch_id: str) -> str:
 
 
 def drawn_by(
-    store: Store, batches: Sequence[Batch], traces: pd.DataFrame
+    store: "Store", batches: "Sequence[Batch]", traces: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame, NDArray[np.int64] | None]:
     """Return the items of batches among some traces, what people said of them, and strata.
 
@@ -201,7 +202,7 @@ def drawn_by(
 
 
 def _chances(
-    store: Store, batch: Batch, items: pd.DataFrame, traces: pd.DataFrame
+    store: "Store", batch: "Batch", items: pd.DataFrame, traces: pd.DataFrame
 ) -> NDArray[np.float64]:
     """Return the chance with which a batch would have drawn each trace."""
     design, inside = batch.design, batch.could_draw(traces).to_numpy(dtype=bool)
@@ -215,7 +216,7 @@ def _chances(
 
 
 def load_batch(
-    store: Store,
+    store: "Store",
     batch_id: str | None = None,
     *,
     sample: bool = True,
@@ -235,6 +236,8 @@ def load_batch(
     batch, or no trace of the workflow of the `part`; MixedDataError if simulated and real traces or
     labels would enter one number; CalibrationError if a random batch lacks inclusion probabilities.
     """
+    from calibration.store.traces import perturbed
+
     if batch_id is None and not sample:
         batch_id = choose_batch(store, None).batch_id
     batches = batches_of(store, batch_id)
@@ -309,7 +312,7 @@ def load_batch(
     )
 
 
-def _population(batches: Sequence[Batch], every: pd.DataFrame) -> pd.DataFrame:
+def _population(batches: "Sequence[Batch]", every: pd.DataFrame) -> pd.DataFrame:
     """Return what a rate is of: what the newest batch was drawn from, of weeks what all were."""
     newest = batches[-1].population(every)
     if all(batch.week is None for batch in batches):
@@ -327,7 +330,7 @@ def agreed_traces(labels: pd.DataFrame) -> pd.Series:
 
 
 def _audit(
-    store: Store, labels: pd.DataFrame, trace_ids: pd.Series, settled: NDArray[np.int64]
+    store: "Store", labels: pd.DataFrame, trace_ids: pd.Series, settled: NDArray[np.int64]
 ) -> tuple[bool, ...] | None:
     """Compare the agreed labels with those that a lead gave again; None without an audit."""
     audits = [batch for batch in store.batches() if batch.is_audit]
@@ -342,7 +345,7 @@ def _audit(
     return tuple((codes.to_numpy() != agreed[again["trace_id"]].to_numpy()).tolist())
 
 
-def _notes(store: Store, batches: Sequence[Batch], n_perturbed: int) -> Iterator[str]:
+def _notes(store: "Store", batches: "Sequence[Batch]", n_perturbed: int) -> Iterator[str]:
     """Say what is left out: perturbed arms, and the labels of other random batches."""
     if n_perturbed:
         yield arms_left_out(n_perturbed)
@@ -352,7 +355,7 @@ def _notes(store: Store, batches: Sequence[Batch], n_perturbed: int) -> Iterator
         yield f"labels of {named_batches(TOGETHER.join(others))} are not used here (--batch)"
 
 
-def with_judge(store: Store, data: CalibrationData, judge_id: str | None) -> CalibrationData:
+def with_judge(store: "Store", data: CalibrationData, judge_id: str | None) -> CalibrationData:
     """Return the data with the first verdicts of a judge; a trace without one is `no_verdict`.
 
     Labels that compared versions of the judge are left out, see `without_spent`. Raises InputError,
@@ -365,7 +368,7 @@ def with_judge(store: Store, data: CalibrationData, judge_id: str | None) -> Cal
     return replace(found, notes=(*found.notes, *_causes(verdicts, found.traces)))
 
 
-def without_spent(store: Store, data: CalibrationData, judge_id: str) -> CalibrationData:
+def without_spent(store: "Store", data: CalibrationData, judge_id: str) -> CalibrationData:
     """Return the data without labels that may have chosen this version of a judge.
 
     Such labels read too high for it. They are those of the development tasks, three in ten by the
@@ -440,7 +443,7 @@ def with_verdicts(
     return replace(found, traces=traces, labelled=labelled)
 
 
-def with_context(store: Store, data: CalibrationData) -> CalibrationData:
+def with_context(store: "Store", data: CalibrationData) -> CalibrationData:
     """Return the data with reasons, quotes, grades, repeats of the judge, and response lengths."""
     samples = store.verdict_samples(data.provenance.judge_id)
     verdicts = samples.drop_duplicates("trace_id").set_index("trace_id")
@@ -471,7 +474,7 @@ def with_context(store: Store, data: CalibrationData) -> CalibrationData:
 
 
 def load_judged(
-    store: Store, batch_id: str | None, judge_id: str | None, *, sample: bool = True
+    store: "Store", batch_id: str | None, judge_id: str | None, *, sample: bool = True
 ) -> CalibrationData:
     """Read a batch, by default the newest random one, with its labels and a judge.
 
@@ -494,7 +497,9 @@ def kept_traces(traces: pd.DataFrame, part: Part) -> pd.DataFrame:
     return kept
 
 
-def _weights(batch: Batch, items: pd.DataFrame, trace_ids: list[str]) -> NDArray[np.float64] | None:
+def _weights(
+    batch: "Batch", items: pd.DataFrame, trace_ids: list[str]
+) -> NDArray[np.float64] | None:
     """Return inverse inclusion probabilities; None if equal or no random sample."""
     if not batch.is_sample:
         return None
@@ -511,7 +516,7 @@ def _weights(batch: Batch, items: pd.DataFrame, trace_ids: list[str]) -> NDArray
 
 
 def _strata(
-    store: Store, batch: Batch, traces: pd.DataFrame, items: pd.DataFrame
+    store: "Store", batch: "Batch", traces: pd.DataFrame, items: pd.DataFrame
 ) -> NDArray[np.int64] | None:
     """Return the stratum of an uneven draw of each trace, `MISSING` where it is not known."""
     if items["stratum"].isna().any():
@@ -531,7 +536,7 @@ def _strata(
 
 
 def _strata_by_verdict(
-    store: Store, batch: Batch, traces: pd.DataFrame, described: list[dict[str, Any]]
+    store: "Store", batch: "Batch", traces: pd.DataFrame, described: list[dict[str, Any]]
 ) -> NDArray[np.int64] | None:
     """Return the stratum of each trace by the judge's verdict and the workflow."""
     place = {(one.get("verdict"), one.get("workflow")): k for k, one in enumerate(described)}
@@ -547,7 +552,7 @@ def _strata_by_verdict(
     return np.array(found, dtype=np.int64)
 
 
-def _later_traces(batch: Batch, every: pd.DataFrame, part: Part) -> int:
+def _later_traces(batch: "Batch", every: pd.DataFrame, part: Part) -> int:
     """Count the traces imported after the draw that would have been in its population."""
     # A later week is no later part of this one.
     if not batch.is_sample or batch.week is not None:
@@ -595,7 +600,7 @@ def drawn_frame(loaded: CalibrationData) -> pd.DataFrame:
     return loaded.labelled[["trace_id", "inclusion_probability"]]
 
 
-def choose_judge(store: Store, judge_id: str | None) -> str:
+def choose_judge(store: "Store", judge_id: str | None) -> str:
     """Return the named judge, else the one in use, else the only one, else the grades of the files.
 
     Raises InputError if there is no such judge, or several and none was named; CalibrationError if
@@ -628,7 +633,7 @@ def _is_source(judge_id: str) -> bool:
     return judge_id.startswith(SOURCE_JUDGE)
 
 
-def source_judges(store: Store) -> list[str]:
+def source_judges(store: "Store") -> list[str]:
     """Return the judges whose verdicts came with the traces, those on most traces first."""
     judges = store.judge_frame()
     found = judges[judges["judge_id"].map(_is_source).astype(bool) & (judges["n"] > 0)]
@@ -636,7 +641,7 @@ def source_judges(store: Store) -> list[str]:
     return [str(name) for name in found["judge_id"]]
 
 
-def source_judge(store: Store, judge_id: str | None) -> str:
+def source_judge(store: "Store", judge_id: str | None) -> str:
     """Return the judge whose outcomes are taken as given: the named one, else the only source.
 
     InputError, which lists the judges there are, if it gave no verdict, or is no source: the rate
@@ -664,12 +669,12 @@ def source_judge(store: Store, judge_id: str | None) -> str:
     )
 
 
-def words_of_judge(store: Store, judge_id: str) -> str:
+def words_of_judge(store: "Store", judge_id: str) -> str:
     """Return the name of a judge, or the names of all sources where they are taken together."""
     return " and ".join(source_judges(store)) if judge_id == SOURCE_JUDGE else judge_id
 
 
-def labelled_traces(store: Store) -> int:
+def labelled_traces(store: "Store") -> int:
     """Return how many traces of production somebody has labelled."""
     batches = [b.batch_id for b in store.batches() if b.purpose == "production"]
     labels = [store.label_frame(name) for name in batches]
@@ -677,7 +682,7 @@ def labelled_traces(store: Store) -> int:
     return int(pd.concat(ids).nunique()) if ids else 0
 
 
-def judges_behind(store: Store, judge_id: str) -> pd.DataFrame:
+def judges_behind(store: "Store", judge_id: str) -> pd.DataFrame:
     """Return the rows of `Store.judge_frame` of a judge, or of all sources together."""
     judges = store.judge_frame()
     return judges[
@@ -687,7 +692,7 @@ def judges_behind(store: Store, judge_id: str) -> pd.DataFrame:
     ]
 
 
-def refuse_mixture(store: Store, judge_id: str, loaded: CalibrationData) -> None:
+def refuse_mixture(store: "Store", judge_id: str, loaded: CalibrationData) -> None:
     """Raise MixedDataError if only one of judge and labels is simulated."""
     if (judges_behind(store, judge_id)["simulated"] != loaded.simulated).any():
         raise MixedDataError(
@@ -696,9 +701,11 @@ def refuse_mixture(store: Store, judge_id: str, loaded: CalibrationData) -> None
 
 
 def labelled_trace(
-    store: Store, batch_id: str, trace_id: str
+    store: "Store", batch_id: str, trace_id: str
 ) -> tuple[TraceForReview, ReviewedTrace]:
     """Return a trace of a batch with labels and consensus; raise InputError if missing."""
+    from calibration.store import marked_violations
+
     found = store.for_review([trace_id])
     if not found:
         raise InputError(f"no trace {trace_id!r}")
@@ -761,7 +768,7 @@ class Settled:
         return self.blind_outcome is not None and self.blind_outcome != self.outcome
 
 
-def settled_traces(store: Store, batch_id: str) -> tuple[Settled, ...]:
+def settled_traces(store: "Store", batch_id: str) -> tuple[Settled, ...]:
     """Return the current consensus of a batch, newest first."""
     frame = store.adjudication_frame(batch_id)
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")

@@ -10,13 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.analyses.evidence.data import (
-    CalibrationData,
-    frames_digest,
-    package_version,
-    settings_digest,
-)
+from calibration.analyses.evidence.data import CalibrationData
 from calibration.analyses.evidence.from_store import Part, named_batches
+from calibration.analyses.fingerprint import frames_digest, package_version, settings_digest
 from calibration.analyses.gates.baseline import (
     MOST_CATEGORIES,
     Against,

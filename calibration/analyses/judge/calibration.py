@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -53,10 +53,12 @@ from calibration.records import SetAside
 from calibration.statistics.estimate import Estimate, cluster_indices, not_estimable
 from calibration.statistics.intervals import METHOD, exact_limits
 from calibration.statistics.means import MeanAgainstZero, mean_against_zero
-from calibration.store import Store
 from calibration.success_rate.runs import class_credit, gross_scores
 from calibration.tables.vocabulary import Recoded
 from calibration.text import counted
+
+if TYPE_CHECKING:
+    from calibration.store import Store
 
 # Above this share of skipped traces, text and pages give their worst-case effect.
 SKIPPED_SHARE_SHOWN = 0.03
@@ -188,7 +190,7 @@ class JudgeCalibration:
 
 
 def analyse_judge(
-    store: Store,
+    store: "Store",
     batch_id: str | None = None,
     *,
     judge_id: str | None = None,
@@ -738,7 +740,7 @@ class CalibratedLabels:
 
 
 def calibrated_labels(
-    store: Store, batch_id: str | None = None, *, judge_id: str | None = None
+    store: "Store", batch_id: str | None = None, *, judge_id: str | None = None
 ) -> CalibratedLabels:
     """Return the class probabilities of every production trace, given verdict and workflow.
 

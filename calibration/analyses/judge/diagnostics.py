@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +41,10 @@ from calibration.records import NO_VERDICT
 from calibration.statistics.contingency import holm
 from calibration.statistics.estimate import not_estimable
 from calibration.statistics.means import MeanAgainstZero
-from calibration.store import Store
 from calibration.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from calibration.store import Store
 
 NO_CLASS = "no labelled trace has a verdict that is a class: run the judge on the labelled traces"
 NO_FAMILY = "the model family of the judge is not known: name it with --judge-family"
@@ -118,7 +121,7 @@ class JudgeDiagnostics:
 
 
 def diagnose_judge(
-    store: Store,
+    store: "Store",
     batch_id: str | None = None,
     *,
     judge_id: str | None = None,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -13,13 +13,7 @@ from numpy.typing import NDArray
 from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA, PERCENT_AGREEMENT, estimate
 from calibration.agreement.inference import clusters_of
 from calibration.agreement.ratings import patterns_of_items
-from calibration.analyses.evidence.data import (
-    UNKNOWN,
-    CalibrationData,
-    Provenance,
-    fingerprint,
-    group_names,
-)
+from calibration.analyses.evidence.data import UNKNOWN, CalibrationData, Provenance, group_names
 from calibration.analyses.evidence.from_files import outcome_code
 from calibration.analyses.evidence.from_store import (
     choose_judge,
@@ -27,6 +21,7 @@ from calibration.analyses.evidence.from_store import (
     refuse_mixture,
     with_judge,
 )
+from calibration.analyses.fingerprint import fingerprint
 from calibration.analyses.judge.calibration import CalibrationOptions
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.judge_calibration.bias import changed_meanings
@@ -35,11 +30,13 @@ from calibration.records import NO_VERDICT, SOURCE_JUDGE
 from calibration.statistics.contingency import TestResult, holm, mcnemar
 from calibration.statistics.estimate import OK, Estimate
 from calibration.statistics.means import MeanAgainstZero, mean_against_zero
-from calibration.store import Store
 from calibration.success_rate.runs import class_credit, credit_rows, gross_scores
 from calibration.tables.labels import VerdictFile, read_verdicts
 from calibration.tables.vocabulary import NO_CLASS
 from calibration.text import first_day
+
+if TYPE_CHECKING:
+    from calibration.store import Store
 
 NOT_LABELLED = "no labelled trace has a verdict of both: label traces that both judged"
 ONE_WEEK = "not_estimable: labelled runs of two weeks or more are needed"
@@ -241,7 +238,7 @@ def _against(
 
 
 def compare_judges(
-    store: Store,
+    store: "Store",
     before: str,
     after: str,
     *,
@@ -284,7 +281,7 @@ def compare_judges(
     )  # fmt: skip
 
 
-def _check(store: Store, *judges: str) -> None:
+def _check(store: "Store", *judges: str) -> None:
     frame = store.judge_frame()
     simulated = set()
     for judge in judges:
@@ -297,7 +294,7 @@ def _check(store: Store, *judges: str) -> None:
         raise MixedDataError("one of the two judges is simulated and the other is not")
 
 
-def _on_both(store: Store, before: str, after: str, names: Sequence[str]) -> pd.DataFrame:
+def _on_both(store: "Store", before: str, after: str, names: Sequence[str]) -> pd.DataFrame:
     """Return the production traces that both judged, with both verdict codes."""
     code = {name: k for k, name in enumerate(names)}
     frame = store.production_traces()[["trace_id", "workflow", "task_key", "simulated"]]
@@ -314,7 +311,7 @@ def _on_both(store: Store, before: str, after: str, names: Sequence[str]) -> pd.
     return frame.sort_values("trace_id").reset_index(drop=True)
 
 
-def _labels(store: Store, batch_id: str | None) -> CalibrationData | None:
+def _labels(store: "Store", batch_id: str | None) -> CalibrationData | None:
     if batch_id is None and not any(b.purpose == "production" for b in store.batches()):
         return None
     loaded = load_batch(store, batch_id, sample=False)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -37,8 +38,10 @@ from calibration.statistics.contingency import rank_limits
 from calibration.statistics.estimate import OK, Estimate
 from calibration.statistics.intervals import independent_difference
 from calibration.statistics.means import MeanAgainstZero
-from calibration.store import Store
 from calibration.text import counted
+
+if TYPE_CHECKING:
+    from calibration.store import Store
 
 COLUMN = {"agent": "agent", "workflow": "workflow", "model": "model", "week": "started_at"}
 MOST_COMPARED = 10
@@ -113,7 +116,7 @@ def check_by(by: str) -> None:
 
 
 def analyse_groups(
-    store: Store,
+    store: "Store",
     batch_id: str | None = None,
     *,
     by: str = "workflow",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from calibration.analyses.evidence.data import CalibrationData
 from calibration.analyses.evidence.from_store import choose_judge, load_judged, with_context
@@ -20,8 +20,10 @@ from calibration.analyses.judge.drift import (
 )
 from calibration.analyses.judge.groups import GroupRates, check_by, group_rates
 from calibration.errors import CalibrationError, InputError
-from calibration.store import Store
 from calibration.tables.labels import VerdictFile
+
+if TYPE_CHECKING:
+    from calibration.store import Store
 
 DIAGNOSTICS, GROUPS, DRIFT = "diagnostics", "groups", "drift"
 
@@ -43,7 +45,7 @@ class JudgeReport:
 
 
 def report_on_store(
-    store: Store, batch_id: str | None, judge_id: str | None, options: CalibrationOptions
+    store: "Store", batch_id: str | None, judge_id: str | None, options: CalibrationOptions
 ) -> JudgeReport:
     """Report on a judge of a store and the labels of one batch.
 

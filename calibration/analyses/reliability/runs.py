@@ -14,7 +14,7 @@ from statistics import median
 import numpy as np
 import pandas as pd
 
-from calibration.analyses.evidence.data import fingerprint
+from calibration.analyses.fingerprint import fingerprint
 from calibration.errors import InputError
 from calibration.reliability import predictability as predictabilities
 from calibration.reliability import robustness as robustnesses

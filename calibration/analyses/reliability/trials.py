@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.analyses.evidence.data import package_version, settings_digest
+from calibration.analyses.fingerprint import package_version, settings_digest
 from calibration.analyses.reliability.trial_changes import (
     AgainstBaseline,
     against_baseline,

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from calibration.analyses.evidence.data import package_version, settings_digest
+from calibration.analyses.fingerprint import package_version, settings_digest
 from calibration.analyses.reviewers.examinations import (
     OWN_FORM,
     Examiner,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibration.analyses.evidence.data import package_version, settings_digest
+from calibration.analyses.fingerprint import package_version, settings_digest
 from calibration.analyses.reference_traces import marks
 from calibration.analyses.success_rate.from_runs import (
     ProductionRead,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from calibration.agreement.study import TENTATIVE
+from calibration.agreement.ratings import TENTATIVE
 from calibration.statistics.estimate import Estimate
 from calibration.text import counted
 

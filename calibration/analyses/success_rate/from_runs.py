@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.analyses.evidence.data import frames_digest, package_version, settings_digest
+from calibration.analyses.fingerprint import frames_digest, package_version, settings_digest
 from calibration.analyses.reference_traces import marks, reference_names, refuse_reference
 from calibration.analyses.success_rate.assembly import (
     ADD,

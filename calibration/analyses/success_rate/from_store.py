@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA
 from calibration.agreement.coefficients import estimate as estimate_agreement
 from calibration.agreement.ratings import count_patterns
-from calibration.analyses.evidence.data import UNKNOWN, CalibrationData, fingerprint, group_names
+from calibration.analyses.evidence.data import UNKNOWN, CalibrationData, group_names
 from calibration.analyses.evidence.from_store import (
     INPUT_COLUMNS,
     TOGETHER,
@@ -35,6 +35,7 @@ from calibration.analyses.evidence.from_store import (
     with_judge,
     words_of_judge,
 )
+from calibration.analyses.fingerprint import fingerprint
 from calibration.analyses.judge.calibration import (
     CalibrationOptions,
     JudgeCalibration,

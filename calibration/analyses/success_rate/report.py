@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from calibration.analyses.evidence.data import package_version
+from calibration.analyses.fingerprint import package_version
 from calibration.analyses.success_rate.evaluation import EvaluationCheck
 from calibration.errors import InputError
 from calibration.files import read_text, unique_keys

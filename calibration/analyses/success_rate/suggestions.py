@@ -9,12 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.analyses.evidence.data import (
-    CalibrationData,
-    package_version,
-    settings_digest,
-)
+from calibration.analyses.evidence.data import CalibrationData
 from calibration.analyses.evidence.from_store import load_batch
+from calibration.analyses.fingerprint import package_version, settings_digest
 from calibration.analyses.success_rate.from_runs import read_production
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError

@@ -4,7 +4,8 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from calibration.agreement.annotators import MarginDifference
-from calibration.agreement.study import RELY, TENTATIVE, Study
+from calibration.agreement.ratings import RELY, TENTATIVE
+from calibration.agreement.study import Study
 from calibration.analyses.agreement.analysis import AgreementAnalysis
 from calibration.analyses.agreement.ratings import RatingsAgreement
 from calibration.analyses.agreement.recommendations import next_steps
