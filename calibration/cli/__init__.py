@@ -2,7 +2,7 @@
 
 `main` is the group; a module holds the commands of one subject: `data`, `traces`, `people`,
 `reference`, `planning`, `agreement`, `calibrate`, `judge`, `results`, `gate`, `reliability`,
-`trials`, `tasks`, `tools`, `taxonomy`, `platforms`, `server`, `upkeep`.
+`trials`, `tasks`, `tools`, `export`, `taxonomy`, `platforms`, `server`, `upkeep`.
 `terminal` has the options and the printing of all, `production_options` those of commands on runs.
 `__main__` is for `python -m calibration.cli`.
 """

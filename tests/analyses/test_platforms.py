@@ -31,6 +31,7 @@ from calibration.records import Trace
 from calibration.taxonomy import default_taxonomy
 from calibration.trace_formats import ImportSettings
 from tests.platform_server import BEGUN, KEY, NOW, PUBLIC, SECRET, PlatformServer, Rule, Run, runs
+from tests.trace_formats.conftest import runs_of
 
 ALL = list(PLATFORMS)
 FAST = 10_000.0
@@ -62,7 +63,7 @@ def pulled(name: str, server: PlatformServer, store: Path, **given: Any) -> Pull
 
 def traces(found: Pulled) -> dict[str, Trace]:
     read = read_files(found.files, ImportSettings()) if found.files else None
-    taken = [] if read is None else [run.trace for file in read.files for run in file.runs]
+    taken = [] if read is None else [run.trace for run in runs_of(read)]
     assert read is None or read.set_aside == ()
     assert len({trace.source_id for trace in taken}) == len(taken)
     return {trace.source_id: trace for trace in taken}
@@ -95,12 +96,7 @@ def test_what_is_pulled_is_read_by_the_importers(name: str, old: bool, tmp_path:
 def test_scores_come_with_their_traces(name: str, tmp_path: Path) -> None:
     with PlatformServer(runs(3), scored=(1,)) as server:
         read = read_files(pulled(name, server, tmp_path / "s.duckdb").files, ImportSettings())
-    graded = {
-        run.trace.task_id: run.verdict
-        for file in read.files
-        for run in file.runs
-        if run.verdict is not None
-    }
+    graded = {run.trace.task_id: run.verdict for run in runs_of(read) if run.verdict is not None}
     assert set(graded) == {"refund-1"}
     assert graded["refund-1"].judge_id == f"source:{name}"
     assert graded["refund-1"].outcome == default_taxonomy().success
@@ -494,7 +490,7 @@ def test_own_scores_are_none_of_the_source_when_they_come_back(name: str, tmp_pa
         listed = [payload] if name == "langsmith" else {"data": [payload], **about}
         file.write_text(json.dumps(listed))
         read = read_files([*found.files, file], ImportSettings())
-    (run,) = (run for part in read.files for run in part.runs)
+    (run,) = runs_of(read)
     assert read.set_aside == ()
     assert (run.verdict, run.more, run.human) == (None, (), ())
     assert "asr-calibration" not in json.dumps(dict(run.trace.metadata))
