@@ -13,7 +13,6 @@ from calibration.records import HARNESS, PERTURBATIONS, VERSION
 from calibration.runs.cells import (
     BELOW_MODEL,
     BELOW_STRATUM,
-    GRID,
     LENGTHS,
     MOST_EXACT,
     MOST_TASKS,
@@ -27,7 +26,6 @@ from calibration.runs.cells import (
     coding,
     count_cells,
     count_tasks,
-    keep_exact,
     price,
     spread,
 )
@@ -473,7 +471,7 @@ def production_counts(
     since, until : datetime, optional
         Count the traces from `since` to before `until`, in UTC, and none without a time.
     most_exact, most_tasks : int, default 20,000
-        Number of distinct penalties, and of tasks, up to which each is kept separately.
+        Number of runs up to which each distinct penalty, and of tasks up to which each, is kept.
     named_tasks : bool, default False
         Keep totals by task, under names shared between sources, even where no task repeats.
     gates : GateQuery, optional
@@ -520,7 +518,7 @@ def production_counts(
     )  # fmt: skip
     kept, facts, set_aside = _kept(rows, source, ceilings, codes, watch)
     narrow = kept.narrow
-    exact = keep_exact(narrow, engine, codes, most_exact)
+    exact = facts["n"] <= most_exact
     cells = count_cells(narrow, engine, credits, codes, exact=exact)
     costs = binned(narrow, "cost", engine, codes)
     latencies = binned(narrow, "latency" if "latency_s" in used else None, engine, codes)
@@ -537,8 +535,6 @@ def production_counts(
         tasks_by=tasks.by if tasks else {},
         n_tasks=tasks.n if tasks else None,
         tasks_grouped=tasks.grouped if tasks else False,
-        exact=exact,
-        rounding=0.0 if exact else 1 / GRID,
         cost=spread(costs, cells),
         latency=spread(latencies),
         signals=count_signals(
@@ -568,20 +564,24 @@ def production_counts(
             else None
         ),
         at_ceilings={
-            factor: _at_ceiling(counting, factor, most_tasks if tasks else None)
+            factor: _at_ceiling(counting, factor, most_tasks if tasks else None, exact=exact)
             for factor in ceiling_factors
         },
         unit_costs=_unit_costs(counting, unit_costs) if unit_costs else None,
     )
 
 
-def _at_ceiling(counting: Counting, factor: float, most_tasks: int | None) -> AtCeiling:
+def _at_ceiling(
+    counting: Counting, factor: float, most_tasks: int | None, *, exact: bool
+) -> AtCeiling:
     """Count cells, and tasks up to `most_tasks`, with every ceiling multiplied."""
     narrow = at_ceiling(counting.narrow, counting.coding, factor)
     credits = {SCORE: counting.credits[SCORE]}
     moved = replace(counting, narrow=narrow, credits=credits)
     tasks = None if most_tasks is None else count_tasks(moved, most_tasks=most_tasks)
-    cells = count_cells(narrow, counting.engine, credits, counting.coding, exact=False)
+    cells = count_cells(
+        narrow, counting.engine, credits, counting.coding, exact=exact, by_workflow=True
+    )
     return AtCeiling(
         cells=cells.frame(),
         tasks=tasks.table if tasks else None,

@@ -30,6 +30,8 @@ from calibration.analyses.success_rate.assembly import (
 from calibration.analyses.success_rate.evaluation import EvaluationFacts, evaluation_checks
 from calibration.analyses.success_rate.report import (
     CEILING_FACTORS,
+    COUNTED_BY,
+    COUNTING,
     PLACES,
     PREVIOUS,
     SHOWN_RUNS,
@@ -243,7 +245,6 @@ def runs_of(
         return counts_of_frame(
             frame.assign(stratum=strata),
             taxonomy=taxonomy,
-            rounded=not counts.exact,
             grouped_tasks=counts.n_tasks if counts.tasks_grouped and by is None else None,
         )
     except ValueError as error:
@@ -489,6 +490,7 @@ def report_on_files(
         marks=marks(read.n_reference, earlier.n_reference if earlier else 0),
         evaluation=evaluation_checks(_evaluation(read, made.origin, place)),
         details={
+            COUNTING: COUNTED_BY,
             "inputs": read.inputs,
             "earlier_inputs": earlier_inputs,
             "percentile_error": max(counts.cost.error, counts.latency.error),
