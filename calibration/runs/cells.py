@@ -551,11 +551,13 @@ class Counting:
         return (*self.credits, *([GROSS] if self.own_credit else []))
 
 
-def count_tasks(counting: Counting, *, most_tasks: int, named: bool = False) -> Tasks:
+def count_tasks(
+    counting: Counting, *, most_tasks: int, named: bool = False, by: Sequence[str] = BY
+) -> Tasks:
     """Return totals by task; a trace without a task is a task of its own.
 
     With `named`, tasks have names shared between sources (``t`` and the id), and totals exist even
-    where no task repeats. Above `most_tasks` there are no names.
+    where no task repeats. Above `most_tasks` there are no names, and totals by each of `by`.
     """
     n, no_task, narrow = counting.n, counting.no_task, counting.narrow
     tasked = query("tasked", rows=narrow) if no_task else narrow
@@ -565,7 +567,7 @@ def count_tasks(counting: Counting, *, most_tasks: int, named: bool = False) -> 
         return Tasks(table=None, n=n)
     if distinct <= most_tasks:
         return Tasks(table=_by_task(counting, named=named), n=distinct)
-    return _by_group(counting, distinct, most_tasks)
+    return _by_group(counting, distinct, most_tasks, by)
 
 
 def _by_task(counting: Counting, *, named: bool) -> pd.DataFrame:
@@ -592,7 +594,7 @@ def _texts(counting: Counting, key: str, column: str) -> pd.DataFrame:
     return found.assign(text=("r" if key == "alone" else "t") + found["text"])
 
 
-def _by_group(counting: Counting, distinct: int, most_tasks: int) -> Tasks:
+def _by_group(counting: Counting, distinct: int, most_tasks: int, every: Sequence[str]) -> Tasks:
     """Replace tasks by random groups of them, each within one design stratum.
 
     A group mixes tasks of all workflows, models and weeks at random; in groups of one kind,
@@ -602,7 +604,7 @@ def _by_group(counting: Counting, distinct: int, most_tasks: int) -> Tasks:
     most = min(most_tasks, MOST_GROUPS)
     groups = max(1, most // max(1, counting.n_strata))
     tables = {}
-    for by in BY:
+    for by in every:
         texts = tuple(name for name in counting.coding.texts if name in (by, "stratum"))
         if not (by == "week" or counting.coding.names[by] or by in texts):
             continue

@@ -202,7 +202,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AtCeiling:
-    """Cells by workflow, and tasks, of `ProductionCounts` at a multiple of each ceiling."""
+    """Cells and tasks of `ProductionCounts` by workflow, at a multiple of each ceiling."""
 
     cells: pd.DataFrame
     tasks: pd.DataFrame | None
@@ -227,7 +227,8 @@ class ProductionCounts:
     `watched` is true if a trace to look out for may be among the rows. `listed_until` is the latest
     start of the first traces of each class, for `list_runs`. `n_tasks` is None without a column of
     tasks. `first` and `last` are in UTC. `n_read` includes the rows set aside. `at_ceilings` and
-    `unit_costs` are there if asked for.
+    `unit_costs` are there if asked for. `by_type` is true if all texts of a file were plain numbers
+    and times.
     """
 
     cells: pd.DataFrame
@@ -250,6 +251,18 @@ class ProductionCounts:
     for_gates: GateTables | None = None
     at_ceilings: Mapping[float, AtCeiling] = field(default_factory=dict)
     unit_costs: UnitCosts | None = None
+    by_type: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether every row counts and every value could be read."""
+        bad = self.notes.bad_latency + self.notes.bad_lengths
+        return bool(
+            self.n_kept
+            and not self.set_aside
+            and not bad
+            and not (self.signals and self.signals.bad)
+        )
 
     def at_ceiling(self, factor: float) -> "ProductionCounts":
         """Return the counts with every ceiling multiplied; costs and signals stay as they are."""

@@ -181,7 +181,7 @@ def read_production(
         },
         counts=counts,
         taxonomy=known,
-        reading=reading,
+        reading=replace(reading, by_type=counts.by_type),
         sources=tuple(_source(name, place.files) for name in place.names),
         columns=columns,
         tables=tables,
