@@ -18,20 +18,21 @@ stratum      category missing if not recorded
 weight       float64  1 without a column of weights
 outcome      int8     class code: position of the class in the taxonomy
 cost_known   bool     cost and ceiling are both known
-penalty_step int16    ceil(penalty x 1024); 0: no penalty
+penalty_step int16    0: no penalty; 1 and more: credits of the class up to the penalty, plus 1
 n            int64    traces
 n_costed     int64    traces with a known cost, with or without a ceiling
 units        float64  sum of units
 cost         float64  sum of costs
 cost_squared float64  sum of squared costs
-penalty      float64  sum of exact penalties
-score        float64  sum of exact scores, max(0, credit - penalty)
+penalty      float64  sum of penalties
+penalty_squared float64  sum of squared penalties
+score        float64  sum of scores, max(0, credit - penalty)
 score_NAME   float64  the same under each further table of credits
 ============ ======== ====================================================================
 
-With `exact`, traces of a cell share one penalty (penalty / n), and two cells may have the same
-`penalty_step`. Otherwise penalties within a cell differ by less than 1/1024 (`rounding`). Sums are
-exact in both cases.
+The score of a run is linear in its penalty between two credits of its class, so that these sums
+give the mean and the variance of scores exactly. Up to 20,000 runs the traces of a cell share one
+penalty (penalty / n), and two cells may have the same `penalty_step`.
 
 `ProductionCounts.tasks` is None without repeated tasks. Otherwise it has the columns of `cells`
 after `task` (int64) and `tasks` (int64, always 1), and `penalty_step` is 1 for any penalty. Rows of

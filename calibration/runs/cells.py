@@ -28,15 +28,12 @@ NAMED = ("workflow", "model", VERSION, "stratum")
 # With more names than this, or unknown names, the texts themselves are keys.
 MOST_NAMES = 127
 
-GRID = 1024
+# Up to this number of runs, every distinct penalty is a cell.
 MOST_EXACT = 20_000
-
-# Penalised traces in a first look: enough to find too many different penalties.
-PROBED = 200_000
 
 LABELLED = ("week", "workflow", "model", VERSION, "stratum")
 SCORE, GROSS = "score", "gross"
-SUMS = ("n", "n_costed", "units", "cost", "cost_squared", "penalty")
+SUMS = ("n", "n_costed", "units", "cost", "cost_squared", "penalty", "penalty_squared")
 
 # Bins are 1/128 of a factor e wide, with their smallest and largest value: a bin of one or two
 # distinct values is exact.
@@ -188,8 +185,8 @@ def ranked(*parts: Labelled | Codes) -> Codes:
     return key
 
 
-# Penalty steps, and credits between steps, in the code of a cell.
-STEPS = 2 * GRID
+# Places for the step of a penalty in the code of a cell.
+STEPS = 2_048
 
 
 def price(
@@ -209,18 +206,6 @@ def at_ceiling(narrow: Relation, coding: Coding, factor: float) -> Query:
     """Return the narrow table with the penalties at a multiple of each ceiling."""
     at = f"penalty_{coding.factors.index(factor)}"
     return query("at_ceiling", narrow=narrow, at=at, **coding.flags())
-
-
-def keep_exact(narrow: Relation, engine: Engine, coding: Coding, most_exact: int) -> bool:
-    """Return whether few enough (workflow, outcome, penalty) occur to keep penalties exact."""
-
-    def combinations(**which: Any) -> int:
-        asked = query("penalties", narrow=narrow, names=NAMES, **which, **coding.flags("workflow"))
-        return int(engine.run(asked)["n"][0])
-
-    if combinations(penalised=True, probed=PROBED) >= most_exact:
-        return False
-    return combinations(penalised=True) + combinations() < most_exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,38 +267,38 @@ def count_cells(
     coding: Coding,
     *,
     exact: bool,
+    by_workflow: bool = False,
 ) -> Cells:
-    """Count cells, sorted by their keys."""
-    inside = [] if exact else _inside_steps(credits)
+    """Count cells, sorted by their keys; with `by_workflow`, across weeks, models and versions.
+
+    The score of a run is linear in its penalty between two credits of its class, so that sums over
+    the runs between them give the sum of scores. With `exact` each distinct penalty is a cell.
+    """
+    texts = ("workflow",) if by_workflow else ()
     found = engine.run(
         query(
             "cells",
             narrow=narrow,
             exact=exact,
-            grid=GRID,
             steps=STEPS,
             head_below=HEAD_BELOW,
-            inside=[{"inside": credit} for credit in inside],
-            **coding.flags(),
+            between=_between(credits),
+            by_workflow=by_workflow,
+            names=NAMES,
+            below_model=BELOW_MODEL,
+            **coding.flags(*texts, *(["stratum"] if by_workflow else [])),
         )
     )
-    cells = decoded(found, coding, _steps(inside))
+    missing = {name: None for name in coding.texts if name not in found}
+    cells = decoded(found.assign(**missing), coding)
     sums = dict(cells.sums)
     for name, table in credits.items():
         sums[name] = _scores(cells, table)
-    key = cells.rank()
-    if exact or not key.size:
-        order = np.lexsort((sums["penalty"], key))
-        return cells.take(order, {name: column[order] for name, column in sums.items()})
-    order = np.argsort(key, kind="stable")
-    starts = np.flatnonzero(np.diff(key[order], prepend=-1))
-    return cells.take(
-        order[starts],
-        {name: np.add.reduceat(column[order], starts) for name, column in sums.items()},
-    )
+    order = np.lexsort((sums["penalty"], cells.rank()))
+    return cells.take(order, {name: column[order] for name, column in sums.items()})
 
 
-def decoded(found: pd.DataFrame, coding: Coding, steps: Codes) -> Cells:
+def decoded(found: pd.DataFrame, coding: Coding) -> Cells:
     """Return groups as cells, in the order of the groups."""
     number = found["place"].to_numpy(np.int64)
     head, tail = number // (HEAD_BELOW * STEPS), number // STEPS % HEAD_BELOW
@@ -335,25 +320,19 @@ def decoded(found: pd.DataFrame, coding: Coding, steps: Codes) -> Cells:
         weight=found["weight"].to_numpy(np.float64) if "weight" in found else np.ones(len(found)),
         outcome=tail // 2 % CLASSES,
         known=tail % 2,
-        step=steps[number % STEPS],
+        step=number % STEPS,
         sums=sums,
     )
 
 
-def _steps(inside: list[float]) -> Codes:
-    """Return the penalty step of each code; codes also count the credits between steps."""
-    found = np.zeros(STEPS, dtype=np.int64)
-    for step in range(GRID + 1):
-        least = sum(c <= (step - 1) / GRID for c in inside)
-        most = sum(c <= step / GRID for c in inside)
-        found[step + least : step + most + 1] = step
-    return found
-
-
-def _inside_steps(credits: Mapping[str, CreditTable]) -> list[float]:
-    tables = (t for c in credits.values() for t in (c.credit, *c.by_workflow.values()))
-    inside = {c for table in tables for c in table if not float(c * GRID).is_integer()}
-    return sorted(inside)
+def _between(credits: Mapping[str, CreditTable]) -> list[dict[str, Any]]:
+    """Return the credits of each class within (0, 1): its runs are cut there by their penalty."""
+    tables = [t for c in credits.values() for t in (c.credit, *c.by_workflow.values())]
+    return [
+        {"between_class": place, "between": worth}
+        for place, of_class in enumerate(zip(*tables, strict=True))
+        for worth in sorted({float(credit) for credit in of_class if 0 < credit < 1})
+    ]
 
 
 def _scores(cells: Cells, table: CreditTable) -> NDArray[np.float64]:
@@ -534,9 +513,6 @@ def _ratio(above: float, below: float) -> float:
     return above / below if below else float("nan")
 
 
-OVER = np.arange(2 * GRID, dtype=np.int64)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tasks:
     """Totals by task, or by group of tasks and one further key; None where no task repeats."""
@@ -575,11 +551,13 @@ class Counting:
         return (*self.credits, *([GROSS] if self.own_credit else []))
 
 
-def count_tasks(counting: Counting, *, most_tasks: int, named: bool = False) -> Tasks:
+def count_tasks(
+    counting: Counting, *, most_tasks: int, named: bool = False, by: Sequence[str] = BY
+) -> Tasks:
     """Return totals by task; a trace without a task is a task of its own.
 
     With `named`, tasks have names shared between sources (``t`` and the id), and totals exist even
-    where no task repeats. Above `most_tasks` there are no names.
+    where no task repeats. Above `most_tasks` there are no names, and totals by each of `by`.
     """
     n, no_task, narrow = counting.n, counting.no_task, counting.narrow
     tasked = query("tasked", rows=narrow) if no_task else narrow
@@ -589,7 +567,7 @@ def count_tasks(counting: Counting, *, most_tasks: int, named: bool = False) -> 
         return Tasks(table=None, n=n)
     if distinct <= most_tasks:
         return Tasks(table=_by_task(counting, named=named), n=distinct)
-    return _by_group(counting, distinct, most_tasks)
+    return _by_group(counting, distinct, most_tasks, by)
 
 
 def _by_task(counting: Counting, *, named: bool) -> pd.DataFrame:
@@ -616,7 +594,7 @@ def _texts(counting: Counting, key: str, column: str) -> pd.DataFrame:
     return found.assign(text=("r" if key == "alone" else "t") + found["text"])
 
 
-def _by_group(counting: Counting, distinct: int, most_tasks: int) -> Tasks:
+def _by_group(counting: Counting, distinct: int, most_tasks: int, every: Sequence[str]) -> Tasks:
     """Replace tasks by random groups of them, each within one design stratum.
 
     A group mixes tasks of all workflows, models and weeks at random; in groups of one kind,
@@ -626,7 +604,7 @@ def _by_group(counting: Counting, distinct: int, most_tasks: int) -> Tasks:
     most = min(most_tasks, MOST_GROUPS)
     groups = max(1, most // max(1, counting.n_strata))
     tables = {}
-    for by in BY:
+    for by in every:
         texts = tuple(name for name in counting.coding.texts if name in (by, "stratum"))
         if not (by == "week" or counting.coding.names[by] or by in texts):
             continue
@@ -676,7 +654,7 @@ def _task_frame(
 ) -> pd.DataFrame:
     """Return totals sorted by task and keys; each group of tasks lies within a stratum."""
     missing = {name: None for name in counting.coding.texts if name not in found}
-    cells = decoded(found.assign(**missing), counting.coding, OVER)
+    cells = decoded(found.assign(**missing), counting.coding)
     task = number if by is None else ranked(number, cells.stratum)
     task = np.unique(task, return_inverse=True)[1].astype(np.int64)
     order = np.argsort(cells.rank(task), kind="stable")

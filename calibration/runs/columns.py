@@ -1,7 +1,8 @@
 """Columns of a source, read by type (see `sql/functions.sql`), and the rows that count."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -130,6 +131,31 @@ def given(
     listed = ",\n  ".join(f"{value} AS {quoted(name)}" for name, value in columns.items())
     bound = {"zone": zone} if "$zone" in listed else {}
     return Query("given", f'SELECT\n  {listed}\nFROM "source"', bound, {"source": source.table})
+
+
+# What a file of texts may hold as plain numbers; other columns also take words.
+_NUMBERS = ("cost_usd", "units", "weight", "latency_s", "tool_calls", "tool_errors", *LENGTHS)
+
+
+def by_type(source: "Source", used: Mapping[str, str]) -> "Source":
+    """Return the used columns of a source of texts, numbers and times read as such.
+
+    Reading it fails where a text is no plain number, or no time with a zone.
+    """
+    shared = Counter(used.values())
+    types = dict.fromkeys(_NUMBERS, ("plain_number", "DOUBLE"))
+    types["started_at"] = ("plain_moment", "TIMESTAMP WITH TIME ZONE")
+    columns, listed = {theirs: source.columns[theirs] for theirs in shared}, []
+    for ours, theirs in used.items():
+        if ours in types and shared[theirs] == 1:
+            read, columns[theirs] = types[ours]
+            listed.append(f"{read}({quoted(theirs)}) AS {quoted(theirs)}")
+    listed += [quoted(theirs) for theirs in columns if columns[theirs] == source.columns[theirs]]
+    text = "SELECT\n  " + ",\n  ".join(listed) + '\nFROM "source"'
+    return replace(
+        source, table=Query("by_type", text, {}, {"source": source.table}), columns=columns,
+        texts=False, file=None, row=None, rejects=False, null_is_unreadable=False,
+    )  # fmt: skip
 
 
 def version_of(reads: "_Reads") -> str:

@@ -1,9 +1,10 @@
 """Count runs in the engine that holds them, and list single runs."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,6 @@ from calibration.records import HARNESS, PERTURBATIONS, VERSION
 from calibration.runs.cells import (
     BELOW_MODEL,
     BELOW_STRATUM,
-    GRID,
     LENGTHS,
     MOST_EXACT,
     MOST_TASKS,
@@ -27,7 +27,6 @@ from calibration.runs.cells import (
     coding,
     count_cells,
     count_tasks,
-    keep_exact,
     price,
     spread,
 )
@@ -39,6 +38,7 @@ from calibration.runs.columns import (
     WHY,
     Deduplicated,
     at_utc,
+    by_type,
     check,
     checked_zone,
     chosen,
@@ -92,6 +92,8 @@ FACTS = (
     "n", "naive_times", "no_time", "no_cost", "no_units", "no_latency", "bad_latency",
     "bad_lengths", "no_task", "in_words",
 )  # fmt: skip
+
+P = ParamSpec("P")
 
 # Of a bin of lengths.
 SUMMED = ("of", "hits", "total", "low", "high")
@@ -430,6 +432,44 @@ def _examples(
     return {reason: tuple(examples) for reason, examples in found.items()}
 
 
+def _by_type_first(
+    count: Callable[Concatenate[Source, P], ProductionCounts],
+) -> Callable[Concatenate[Source, P], ProductionCounts]:
+    """Count texts as numbers and times first, and again as texts where a row needs a closer look.
+
+    Reading texts by type is several times faster, but does not tell why a value is bad, nor where.
+    """
+
+    @wraps(count)
+    def counted(source: Source, /, *args: P.args, **options: P.kwargs) -> ProductionCounts:
+        plain = _typed(source, options) if source.texts else None
+        if plain is not None:
+            try:
+                found = count(plain, *args, **options)
+            except InputError:  # which names the place of a row on the second way
+                found = None
+            if found is not None and found.plain:
+                return replace(found, by_type=True)
+        return count(source, *args, **options)
+
+    return counted
+
+
+def _typed(source: Source, options: Mapping[str, Any]) -> Source | None:
+    """Return a source of texts with its used columns in a table by type, if all are plain."""
+    engine = source.engine
+    if not isinstance(engine, DuckDB):
+        return None
+    further = OF_GATES if options.get("gates") is not None else ()
+    used = mapped(options.get("columns"), columns_of(source), source.name, further=further)
+    plain = by_type(source, used)
+    table = engine.keep_plain(plain.table, "by_type")
+    if table is None or (source.rejects and len(engine.rejected_lines())):
+        return None
+    return replace(plain, table=table)
+
+
+@_by_type_first
 def production_counts(
     source: Source,
     *,
@@ -473,7 +513,7 @@ def production_counts(
     since, until : datetime, optional
         Count the traces from `since` to before `until`, in UTC, and none without a time.
     most_exact, most_tasks : int, default 20,000
-        Number of distinct penalties, and of tasks, up to which each is kept separately.
+        Number of runs up to which each distinct penalty, and of tasks up to which each, is kept.
     named_tasks : bool, default False
         Keep totals by task, under names shared between sources, even where no task repeats.
     gates : GateQuery, optional
@@ -520,7 +560,7 @@ def production_counts(
     )  # fmt: skip
     kept, facts, set_aside = _kept(rows, source, ceilings, codes, watch)
     narrow = kept.narrow
-    exact = keep_exact(narrow, engine, codes, most_exact)
+    exact = facts["n"] <= most_exact
     cells = count_cells(narrow, engine, credits, codes, exact=exact)
     costs = binned(narrow, "cost", engine, codes)
     latencies = binned(narrow, "latency" if "latency_s" in used else None, engine, codes)
@@ -537,8 +577,6 @@ def production_counts(
         tasks_by=tasks.by if tasks else {},
         n_tasks=tasks.n if tasks else None,
         tasks_grouped=tasks.grouped if tasks else False,
-        exact=exact,
-        rounding=0.0 if exact else 1 / GRID,
         cost=spread(costs, cells),
         latency=spread(latencies),
         signals=count_signals(
@@ -568,20 +606,26 @@ def production_counts(
             else None
         ),
         at_ceilings={
-            factor: _at_ceiling(counting, factor, most_tasks if tasks else None)
+            factor: _at_ceiling(counting, factor, most_tasks if tasks else None, exact=exact)
             for factor in ceiling_factors
         },
         unit_costs=_unit_costs(counting, unit_costs) if unit_costs else None,
     )
 
 
-def _at_ceiling(counting: Counting, factor: float, most_tasks: int | None) -> AtCeiling:
+def _at_ceiling(
+    counting: Counting, factor: float, most_tasks: int | None, *, exact: bool
+) -> AtCeiling:
     """Count cells, and tasks up to `most_tasks`, with every ceiling multiplied."""
     narrow = at_ceiling(counting.narrow, counting.coding, factor)
     credits = {SCORE: counting.credits[SCORE]}
     moved = replace(counting, narrow=narrow, credits=credits)
-    tasks = None if most_tasks is None else count_tasks(moved, most_tasks=most_tasks)
-    cells = count_cells(narrow, counting.engine, credits, counting.coding, exact=False)
+    tasks = (
+        None if most_tasks is None else count_tasks(moved, most_tasks=most_tasks, by=["workflow"])
+    )
+    cells = count_cells(
+        narrow, counting.engine, credits, counting.coding, exact=exact, by_workflow=True
+    )
     return AtCeiling(
         cells=cells.frame(),
         tasks=tasks.table if tasks else None,
@@ -721,7 +765,10 @@ TAG, RUN = "asr_tag", "asr_run"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How the rows of a source are read: arguments of `production_counts`."""
+    """How the rows of a source are read: arguments of `production_counts`.
+
+    `by_type` is that of its result: all texts are plain numbers and times.
+    """
 
     taxonomy: Taxonomy
     columns: Mapping[str, str | None] | None = None
@@ -730,6 +777,7 @@ class Reading:
     since: datetime | None = None
     until: datetime | None = None
     further: tuple[str, ...] = ()
+    by_type: bool = False
 
 
 def list_runs(
@@ -787,6 +835,8 @@ def columns_of(source: Source) -> tuple[str, ...]:
 def _rows(source: Source, reading: Reading) -> Relation:
     used = mapped(reading.columns, columns_of(source), source.name, further=reading.further)
     workflows = [w.name for w in reading.taxonomy.workflows]
+    if reading.by_type and source.texts:
+        source = by_type(source, used)
     rows = check(
         source, used, taxonomy=reading.taxonomy,
         workflows=workflows if reading.known_workflows_only and not source.results else None,

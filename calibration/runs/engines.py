@@ -355,6 +355,13 @@ class DuckDB:
         )
         return StoredTable(own)
 
+    def keep_plain(self, query: Relation, name: str) -> Relation | None:
+        """Return a table in memory, None where a value is not of its type."""
+        try:
+            return self.keep(query, name) if isinstance(query, Query) else query
+        except (duckdb.ConversionException, duckdb.InvalidInputException):
+            return None
+
     def rejected_lines(self) -> pd.DataFrame:
         """Return file, line and text of the CSV lines that could not be parsed."""
         rows = self.connection.sql(

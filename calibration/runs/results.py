@@ -202,7 +202,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AtCeiling:
-    """Cells and tasks of `ProductionCounts` at a multiple of each ceiling, penalties to 1/1024."""
+    """Cells and tasks of `ProductionCounts` by workflow, at a multiple of each ceiling."""
 
     cells: pd.DataFrame
     tasks: pd.DataFrame | None
@@ -224,11 +224,11 @@ class UnitCosts:
 class ProductionCounts:
     """Counts of production traces; the columns are described in `calibration.runs`.
 
-    `rounding` bounds the error of a penalty in the cells: 0, or 1/1024. `watched` is true if a
-    trace to look out for may be among the rows. `listed_until` is the latest start of the first
-    traces of each class, for `list_runs`. `n_tasks` is None without a column of tasks. `first` and
-    `last` are in UTC. `n_read` includes the rows set aside. `at_ceilings` and `unit_costs` are
-    there if asked for.
+    `watched` is true if a trace to look out for may be among the rows. `listed_until` is the latest
+    start of the first traces of each class, for `list_runs`. `n_tasks` is None without a column of
+    tasks. `first` and `last` are in UTC. `n_read` includes the rows set aside. `at_ceilings` and
+    `unit_costs` are there if asked for. `by_type` is true if all texts of a file were plain numbers
+    and times.
     """
 
     cells: pd.DataFrame
@@ -236,8 +236,6 @@ class ProductionCounts:
     tasks_by: Mapping[str, pd.DataFrame]
     n_tasks: int | None
     tasks_grouped: bool
-    exact: bool
-    rounding: float
     cost: Spread
     latency: Spread
     signals: SignalSums | None
@@ -253,13 +251,23 @@ class ProductionCounts:
     for_gates: GateTables | None = None
     at_ceilings: Mapping[float, AtCeiling] = field(default_factory=dict)
     unit_costs: UnitCosts | None = None
+    by_type: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether every row counts and every value could be read."""
+        bad = self.notes.bad_latency + self.notes.bad_lengths
+        return bool(
+            self.n_kept
+            and not self.set_aside
+            and not bad
+            and not (self.signals and self.signals.bad)
+        )
 
     def at_ceiling(self, factor: float) -> "ProductionCounts":
         """Return the counts with every ceiling multiplied; costs and signals stay as they are."""
         found = self.at_ceilings[factor]
-        return replace(
-            self, cells=found.cells, tasks=found.tasks, tasks_by=found.tasks_by, exact=False
-        )
+        return replace(self, cells=found.cells, tasks=found.tasks, tasks_by=found.tasks_by)
 
     @property
     def n_set_aside(self) -> int:

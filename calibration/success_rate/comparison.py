@@ -135,7 +135,6 @@ def _joined(one: Units, other: Units, place: IntArray, other_place: IntArray) ->
         n=int(multiplicity.sum()),
         effective_share=min(one.effective_share, other.effective_share),
         noun=TASKS if TASKS in (one.noun, other.noun) else one.noun,
-        rounding=max(one.rounding, other.rounding),
         grouped=one.grouped or other.grouped,
     )
 

@@ -19,7 +19,6 @@ from calibration.statistics.estimate import (
 )
 from calibration.statistics.intervals import MINIMUM_UNITS, two_sided_t
 from calibration.success_rate.resampling import (
-    GRID,
     MOST_UNITS,
     Resampled,
     Resampling,
@@ -28,10 +27,7 @@ from calibration.success_rate.resampling import (
     share_features,
     units_of,
 )
-from calibration.success_rate.runs import (
-    RunCounts,
-    condensed,
-)
+from calibration.success_rate.runs import RunCounts, condensed
 from calibration.taxonomy import Taxonomy
 
 # The rate among the names of classes.
@@ -59,7 +55,6 @@ class AgentSuccessRate:
     `asr_range` : ASR with every missing cost at twice the ceiling, and with every one within it
     `credit` : of each class; None where workflows have their own
     `n`, `n_missing_cost`, `n_clusters` : runs; runs without a cost; tasks (n without `clusters`)
-    `rounding` : no resampled score is off by more than this; values are exact
     """
 
     asr: Estimate
@@ -78,7 +73,6 @@ class AgentSuccessRate:
     n: int
     n_missing_cost: int
     n_clusters: int
-    rounding: float
 
     @property
     def identity(self) -> str:
@@ -116,8 +110,8 @@ def rate_of_counts(
 
     The outcomes are taken as given: the interval covers sampling error, not the errors of reviewers
     or judge. Intervals are those of `Resampled.ratio`. Above `most_units` distinct cells the
-    resamples, and only they, group penalties to 1/1024 and use the cell means, so that they are
-    centred on the value. Values come from exact sums.
+    resamples, and only they, replace the penalties of equal runs by two values of the same mean and
+    variance. Values and standard errors come from exact sums.
 
     References
     ----------
@@ -161,7 +155,6 @@ def rate_of_counts(
         n=counts.n,
         n_missing_cost=counts.n - n_known,
         n_clusters=counts.n_tasks,
-        rounding=found.units.rounding,
     )
 
 
@@ -223,11 +216,10 @@ def rates_by(
     """Estimate the Agent Success Rate of every workflow, model or week, sorted by name.
 
     `by` is ``"workflow"``, ``"model"`` or ``"week"``; runs without one are left out. Groups are
-    resampled one by one. Their penalties are grouped more coarsely than those of the whole (to 1/64
-    for 20 groups or more), for the resamples only: `AgentSuccessRate.rounding` is the bound.
+    resampled one by one, each from fewer distinct cells than the whole (see `rate_of_counts`).
     """
     if not counts.repeats:
-        counts = condensed(counts, grid=GRID if counts.rounded else None, by=by)
+        counts = condensed(counts, by=by)
     labels = counts.labels(by)
     seen = labels.seen
     return {

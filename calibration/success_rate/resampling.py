@@ -1,7 +1,7 @@
 """Resampling of cells, tasks and groups of tasks, and ratios of sums on the resamples.
 
 `rng` is the source of all draws. Equal units are one cell and a resample is a multinomial draw
-over cells, so the cost does not grow with the number of units.
+over cells, or over kinds of cells, so the cost does not grow with the number of units.
 """
 
 from collections.abc import Sequence
@@ -38,8 +38,12 @@ from calibration.taxonomy import Taxonomy
 
 RUNS, TASKS = "runs", "tasks"
 
-# Above this many distinct cells, penalties are grouped to 1 / GRID for the resamples only.
-MOST_UNITS, GRID, COARSEST = 20_000, 1024, 32
+# Above this many distinct cells, runs are drawn by kind: class, credits above the penalty, and
+# whether there is one. A kind whose penalties differ is two values with their mean and variance.
+MOST_UNITS = 2_000
+
+# A smaller variance of penalties is rounding error of sums.
+NO_SPREAD = 1e-12
 
 # Above this many tasks, tasks form random groups. The standard error has a relative error of 1 %
 # from 5,000 groups, and of 1.6 % from the fewest, in a breakdown.
@@ -52,6 +56,7 @@ UNDEFINED_DRAWS = "no interval: some resamples hold no run of this kind; add run
 INDEXED = 6
 
 FEATURES = ("runs", "score", "gross", "present", "of_present", "known", "over", "score_known")
+OF_SCORE, OTHER = ("score", "of_present", "score_known"), "score:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,7 +68,6 @@ class Units:
     `entering` : runs or tasks with a nonzero value of a feature.
     `n`, `noun` : number of runs or tasks, also where a unit is a random group of them (`grouped`).
     `effective_share` : Kish's effective number of runs, per run.
-    `rounding` : bound on the error of a resampled score; estimates are exact.
     """
 
     names: tuple[str, ...]
@@ -74,7 +78,6 @@ class Units:
     n: int
     effective_share: float
     noun: str
-    rounding: float = 0.0
     grouped: bool = False
 
     def column(self, name: str) -> int:
@@ -109,16 +112,16 @@ def features(counts: RunCounts) -> tuple[tuple[str, ...], list[FloatArray]]:
         *counts.other_scores.values(),
     ]
     shares = share_features(counts.taxonomy)
-    names = (*FEATURES, *shares, *(f"score:{name}" for name in counts.other_scores))
+    names = (*FEATURES, *shares, *(OTHER + name for name in counts.other_scores))
     return names, [column * counts.weight for column in columns]
 
 
 def units_of(counts: RunCounts, *, rng: np.random.Generator, most: int = MOST_UNITS) -> Units:
     """Return the units to resample: cells of equal runs, or tasks where some task repeats.
 
-    Above `most` distinct cells penalties are grouped to 1/1024, and more coarsely if needed. Above
-    5,000 tasks the units are random groups of tasks: the variance between groups is, per task, the
-    variance between tasks.
+    Above `most` distinct cells the units are kinds of runs, which keep the mean and the variance of
+    every feature. Above 5,000 tasks they are random groups of tasks: the variance between groups
+    is, per task, the variance between tasks.
     """
     if counts.repeats:
         return grouped_at_random(task_units(counts)[0], rng, most_tasks(most))
@@ -142,22 +145,46 @@ def task_units(counts: RunCounts) -> tuple[Units, NDArray[np.generic]]:
 
 
 def _cell_units(counts: RunCounts, most: int) -> Units:
-    grid = GRID if counts.rounded else None
-    cells = condensed(counts, grid=grid)
-    while cells.runs.size > most and grid != COARSEST:
-        grid = GRID if grid is None else grid // 2
-        cells = condensed(cells, grid=grid)
+    cells = drawn_cells(counts, most)
     names, columns = features(cells)
-    mixed = bool(((cells.penalty > 0) & (cells.score > 0)).any())
-    return _made(
-        cells,
-        names,
-        np.column_stack(columns) / cells.runs[:, None],
-        cells.runs,
-        cells.stratum,
-        RUNS,
-        0.0 if grid is None or not mixed else 1 / grid,
-    )
+    rows, runs, moved = two_points(cells)
+    sums = np.column_stack(columns)[rows] / cells.runs[rows, None]
+    # What is left of a credit falls by the penalty; two values of it never reach the next credit.
+    falls = np.array([name in OF_SCORE or name.startswith(OTHER) for name in names])
+    sums -= (moved * cells.weight[rows])[:, None] * (falls & (sums > 0))
+    return _made(cells, names, sums, runs, cells.stratum[rows], RUNS)
+
+
+def drawn_cells(counts: RunCounts, most: int = MOST_UNITS) -> RunCounts:
+    """Return the distinct cells, or kinds of them where they are more than `most` units."""
+    cells = condensed(counts)
+    return cells if two_points(cells)[0].size <= most else condensed(cells, kinds=True)
+
+
+def two_points(cells: RunCounts) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return two values of the penalty in place of those of a cell, where they differ.
+
+    That is the cell of each, how many runs have it, and its distance from the mean: two values with
+    the mean and the variance of the cell, halves of the runs where none would leave the range of
+    its penalties. Moments of higher order enter the sum of many runs with less and less weight.
+    """
+    n, mean = cells.runs, cells.penalty / cells.runs
+    variance = np.maximum(0.0, cells.penalty_squared / n - mean**2)
+    every = np.stack([cells.score, *cells.other_scores.values()])
+    split = (n > 1) & (variance > NO_SPREAD) & (every > 0).any(axis=0)
+    least = np.where(every > 0, every / n, 1.0).min(axis=0)
+    # Values are mean - sd * sqrt(above / below) and mean + sd * sqrt(below / above), for so many
+    # runs below and above: not negative, and with no less than some credit left.
+    fewest = np.ceil(n * variance / np.maximum(variance + mean**2, NO_SPREAD))
+    room = least**2 / np.maximum(variance + least**2, NO_SPREAD)
+    below = np.clip(np.clip(n // 2, fewest, np.maximum(fewest, np.floor(n * room))), 1, n - 1)
+    below = np.where(split, below, n).astype(np.int64)
+    above = n - below
+    rows = np.repeat(np.arange(n.size), np.where(split, 2, 1))
+    second = np.concatenate([[False], rows[1:] == rows[:-1]])
+    sd, low, high = np.sqrt(variance)[rows], below[rows], above[rows]
+    moved = np.where(second, np.sqrt(low / np.maximum(high, 1)), -np.sqrt(high / low)) * sd
+    return rows.astype(np.int64), np.where(second, high, low), moved
 
 
 def _made(
@@ -167,7 +194,6 @@ def _made(
     multiplicity: IntArray,
     stratum: IntArray,
     noun: str,
-    rounding: float = 0.0,
 ) -> Units:
     return Units(
         names=names,
@@ -178,7 +204,6 @@ def _made(
         n=int(multiplicity.sum()),
         effective_share=effective_share(counts.weight, counts.runs * counts.like),
         noun=noun,
-        rounding=rounding,
     )
 
 

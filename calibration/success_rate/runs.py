@@ -128,7 +128,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunCounts:
-    """Counts of cells: runs that are equal, or equal up to the last digits of their penalty.
+    """Counts of cells: runs that are equal, or equal but for penalties between the same credits.
 
     Made by `count_runs` from rows or by `counts_of_frame` from counts. With tasks a row is a cell
     of one task (or of one of several equal tasks), else of the whole.
@@ -136,13 +136,12 @@ class RunCounts:
     `shares`, shape (n_mixes, n_classes) : class mixes that occur; `mix` : the mix of each row.
     `runs`, `like` : runs of the cell in one task, and the number of equal tasks (1 without tasks).
     `known` : whether the cost is known. `weight` : inverse inclusion probability of a run.
-    `penalty`, `gross`, `score`, `abandoned_score` : sums over the `runs` of penalties, credits,
-    scores, and scores of abandoned runs.
+    `penalty`, `penalty_squared`, `gross`, `score`, `abandoned_score` : sums over the `runs` of
+    penalties, their squares, credits, scores, and scores of abandoned runs.
     `other_scores` : sums of scores by further credit table. `own_credit` : credit by workflow.
     `task` : task of a row; None: runs are independent.
     `by` : ``week``, ``workflow`` and ``model`` of the rows.
     `cost`, `cost_squared` : sums of the known costs and of their squares.
-    `rounded` : whether a row holds runs whose penalties differ by up to 1/1024.
     `grouped_tasks` : number of tasks where a `task` is a random group of them.
     """
 
@@ -155,6 +154,7 @@ class RunCounts:
     known: BoolArray
     weight: FloatArray
     penalty: FloatArray
+    penalty_squared: FloatArray
     gross: FloatArray
     score: FloatArray
     abandoned_score: FloatArray
@@ -165,7 +165,6 @@ class RunCounts:
     by: Mapping[str, Labels] = field(default_factory=dict)
     cost: FloatArray | None = None
     cost_squared: FloatArray | None = None
-    rounded: bool = False
     grouped_tasks: int | None = None
 
     @property
@@ -222,6 +221,7 @@ class RunCounts:
             known=self.known[rows],
             weight=self.weight[rows],
             penalty=self.penalty[rows],
+            penalty_squared=self.penalty_squared[rows],
             gross=self.gross[rows],
             score=self.score[rows],
             abandoned_score=self.abandoned_score[rows],
@@ -364,25 +364,24 @@ def counts_of_frame(
     taxonomy: Taxonomy,
     credit: ArrayLike | None = None,
     own_credit: Mapping[str, ArrayLike] | None = None,
-    rounded: bool = True,
     grouped_tasks: int | None = None,
 ) -> RunCounts:
     """Read counts from a frame with one row per cell.
 
     `credit` is that which `score` was made with, `own_credit` that of workflows with their own;
     None for both: those of the taxonomy.
-    With `rounded`, penalties in a row differ within their step of 1/1024. `grouped_tasks` is the
-    number of tasks, where `task` names random groups of tasks. Groups must mix tasks of all kinds:
-    the variance between groups of one kind each is far too large.
+    `grouped_tasks` is the number of tasks, where `task` names random groups of tasks. Groups must
+    mix tasks of all kinds: the variance between groups of one kind each is far too large.
 
     Parameters
     ----------
     frame : pandas.DataFrame
         Columns stratum, weight, outcome (class code), cost_known, penalty_step (0: no penalty), n
-        (runs), penalty and score (sums over them); optional: week, workflow, model, score_NAME for
-        further credit tables, cost and cost_squared (sums over known costs), gross (sum of credits,
-        needed where workflows have their own and the frame has no workflow). For repeated tasks
-        `task` and `tasks`: n and the sums are then per task, and `tasks` counts equal tasks.
+        (runs), penalty and score (sums over them); optional: penalty_squared (its sum, where the
+        penalties of a row differ), week, workflow, model, score_NAME for further credit tables,
+        cost and cost_squared (sums over known costs), gross (sum of credits, needed where workflows
+        have their own and the frame has no workflow). For repeated tasks `task` and `tasks`: n and
+        the sums are then per task, and `tasks` counts equal tasks.
 
     Raises
     ------
@@ -406,6 +405,11 @@ def counts_of_frame(
     tasks = "task" in frame
     worth = checked_credit(credit, taxonomy)
     own = {name: checked_credit(table, taxonomy) for name, table in (own_credit or {}).items()}
+    runs = frame["n"].to_numpy(dtype=np.int64)
+    # A step above zero has a penalty, however small its sum.
+    penalty = np.where(
+        frame["penalty_step"] > 0, np.maximum(frame["penalty"], np.finfo(float).tiny), 0.0
+    )
     gross = (
         frame[GROSS].to_numpy(dtype=np.float64)
         if GROSS in frame
@@ -417,16 +421,16 @@ def counts_of_frame(
             shares=np.eye(worth.size),
             mix=outcome,
             stratum=labels_of(frame["stratum"]).codes + 1,
-            runs=frame["n"].to_numpy(dtype=np.int64),
+            runs=runs,
             like=frame["tasks"].to_numpy(dtype=np.int64)
             if tasks
             else np.ones(len(frame), dtype=np.int64),
             known=frame["cost_known"].to_numpy(dtype=np.bool_),
             weight=frame["weight"].to_numpy(dtype=np.float64),
-            # A step above zero has a penalty, however small its sum.
-            penalty=np.where(
-                frame["penalty_step"] > 0, np.maximum(frame["penalty"], np.finfo(float).tiny), 0.0
-            ),
+            penalty=penalty,
+            penalty_squared=frame["penalty_squared"].to_numpy(dtype=np.float64)
+            if "penalty_squared" in frame
+            else penalty**2 / np.maximum(runs, 1),
             gross=gross,
             score=score,
             abandoned_score=np.where(np.isin(outcome, absent_places(taxonomy)), score, 0.0),
@@ -444,7 +448,6 @@ def counts_of_frame(
                 if "cost_squared" in frame
                 else None
             ),
-            rounded=rounded,
             grouped_tasks=grouped_tasks,
         )
     )
@@ -546,6 +549,7 @@ def count_runs(
             known=known,
             weight=weight,
             penalty=penalty,
+            penalty_squared=penalty**2,
             gross=gross_scores(rows, worth),
             score=scores(rows, penalty, credit=worth),
             abandoned_score=rows[:, absent].sum(axis=1) * of_absent,
@@ -597,25 +601,27 @@ def _ones(n: int) -> IntArray:
     return np.ones(n, dtype=np.int64)
 
 
-def condensed(counts: RunCounts, *, grid: int | None, by: str | None = None) -> RunCounts:
+def condensed(counts: RunCounts, *, by: str | None = None, kinds: bool = False) -> RunCounts:
     """Merge the cells that a rate cannot tell apart, across tasks.
 
-    Cells stay apart that differ in class, weight, stratum, group of `by`, known cost, or penalty
-    step (1/`grid`, or every distinct penalty). Where no credit is left, only the presence of a
-    penalty counts. The order of rows does not depend on that of `counts`.
+    Cells stay apart that differ in class, weight, stratum, group of `by`, known cost or mean
+    penalty. Where no credit is left, only the presence of a penalty counts. With `kinds`, cells of
+    one class are merged whose penalties lie between the same credits: their sums of penalties and
+    of squares keep mean and variance of every score. The order of rows does not depend on that of
+    `counts`.
     """
     mean = counts.penalty / counts.runs
-    pays = counts.score > 0
-    for sums in counts.other_scores.values():
-        pays |= sums > 0
+    every = (counts.score, *counts.other_scores.values())
+    pays = np.logical_or.reduce([sums > 0 for sums in every])
     labels = None if by is None else counts.labels(by)
-    step = _steps(mean, grid)
+    step = np.unique(np.round(mean, 12), return_inverse=True)[1].astype(np.int64)
+    step = np.where(mean > 0, step + 1, 0)
     key, space = np.zeros(mean.size, dtype=np.int64), 1
     parts = [
         counts.stratum,
         counts.mix,
         counts.known.astype(np.int64),
-        np.where(pays, step + 2, np.minimum(step, 1)),
+        _laws(counts, every, step) if kinds else np.where(pays, step + 2, np.minimum(step, 1)),
         *([] if labels is None else [labels.codes + 1]),
     ]
     if (counts.weight != counts.weight[0]).any():
@@ -633,6 +639,7 @@ def condensed(counts: RunCounts, *, grid: int | None, by: str | None = None) -> 
         runs=np.bincount(index, weights=counts.runs * counts.like).astype(np.int64),
         like=np.ones(first.size, dtype=np.int64),
         penalty=summed(counts.penalty),
+        penalty_squared=summed(counts.penalty_squared),
         gross=summed(counts.gross),
         score=summed(counts.score),
         abandoned_score=summed(counts.abandoned_score),
@@ -641,8 +648,24 @@ def condensed(counts: RunCounts, *, grid: int | None, by: str | None = None) -> 
         by={} if by is None or labels is None else {by: labels.where(first)},
         cost=None if counts.cost is None else summed(counts.cost),
         cost_squared=None if counts.cost_squared is None else summed(counts.cost_squared),
-        rounded=counts.rounded or grid is not None,
     )
+
+
+def _laws(counts: RunCounts, every: Sequence[FloatArray], step: IntArray) -> IntArray:
+    """Return a number for each way in which scores follow from the penalty of a run."""
+    mean = counts.penalty / counts.runs
+    law = np.minimum(step, 1)
+    for sums in every:
+        # A run that keeps credit has credit less penalty; the others have none.
+        credit = np.where(sums > 0, np.round(sums / counts.runs + mean, 9), 0.0)
+        place = np.unique(credit, return_inverse=True)[1].astype(np.int64)
+        law = np.unique(law * (int(place.max()) + 1) + place, return_inverse=True)[1].astype(
+            np.int64
+        )
+    # Where reviewers differ a score has several slopes: each penalty is its own kind.
+    pure = (counts.shares.max(axis=1) == 1)[counts.mix]
+    found: IntArray = np.where(pure, law, int(law.max()) + 1 + step)
+    return found
 
 
 def _numbered(key: IntArray, space: int) -> tuple[IntArray, IntArray]:
@@ -656,12 +679,3 @@ def _numbered(key: IntArray, space: int) -> tuple[IntArray, IntArray]:
     place = np.zeros(space, dtype=np.int64)
     place[occupied] = np.arange(occupied.size)
     return a_row[occupied], place[key]
-
-
-def _steps(mean: FloatArray, grid: int | None) -> IntArray:
-    if grid is not None:
-        # Zero keeps its own step: it decides the share over the ceiling.
-        steps = np.ceil(np.round(mean * grid, 9)).astype(np.int64)
-        return np.where(mean > 0, np.maximum(steps, 1), 0)
-    index = np.unique(np.round(mean, 12), return_inverse=True)[1]
-    return np.where(mean > 0, index + 1, 0).astype(np.int64)

@@ -35,7 +35,6 @@ from calibration.success_rate.rate import units_a_group
 from calibration.success_rate.resampling import (
     BOOTSTRAP_UNITS,
     FEWEST_GROUPS,
-    GRID,
     TASKS,
     Resampled,
     Resampling,
@@ -316,7 +315,7 @@ def draw_weeks(
         found = resample(_units_of_all_weeks(counts, rng), rng=rng, **options)
         weeks = counts.labels("week").seen
         return _gathered([(found, f"{week}:top", f"{week}:bottom") for week in weeks])
-    cells = condensed(counts, grid=GRID if counts.rounded else None, by="week")
+    cells = condensed(counts, by="week")
     labels = cells.labels("week")
     most = units_a_group(len(labels.seen))
     units = (units_of(cells.where(labels.of(week)), rng=rng, most=most) for week in labels.seen)

@@ -73,8 +73,8 @@ def assert_same_counts(one: ProductionCounts, other: ProductionCounts) -> None:
         sorted(str(e.trace_id) for e in s.examples) for s in other.set_aside
     ]
     assert one.notes == other.notes
-    assert (one.n_read, one.n_kept, one.exact, one.n_tasks, one.first, one.last) == (
-        other.n_read, other.n_kept, other.exact, other.n_tasks, other.first, other.last,
+    assert (one.n_read, one.n_kept, one.n_tasks, one.first, one.last) == (
+        other.n_read, other.n_kept, other.n_tasks, other.first, other.last,
     )  # fmt: skip
 
 

@@ -66,16 +66,14 @@ def test_cells_by_hand(kind: str, tmp_path: Path, of_frame: ProductionCounts) ->
     cells = counts.cells
     assert_same_counts(of_frame, counts)
     assert (counts.n_read, counts.n_kept, counts.set_aside) == (6, 6, ())
-    assert counts.exact
-    assert counts.rounding == 0
     found = cells[["week", "workflow", "outcome", "cost_known", "penalty_step", "n"]].astype(object)
     assert found.where(found.notna(), None).values.tolist() == [
         [None, "code_review", 1, False, 0, 1],
-        ["2026-W44", "research", 0, True, 512, 1],
+        ["2026-W44", "research", 0, True, 1, 1],
         ["2026-W45", "research", 0, True, 0, 1],
-        ["2026-W45", "research", 1, True, 205, 1],
+        ["2026-W45", "research", 1, True, 1, 1],
         ["2026-W46", "code_review", 0, True, 0, 1],
-        ["2026-W53", "code_review", 4, True, 1024, 1],
+        ["2026-W53", "code_review", 4, True, 1, 1],
     ]
     assert cells["penalty"].tolist() == pytest.approx([0, 0.5, 0, 0.2, 0, 1])
     assert cells["score"].tolist() == pytest.approx([0.4, 0.5, 1, 0.2, 1, 0])
@@ -120,19 +118,21 @@ def costed(n: int, **columns: Any) -> pd.DataFrame:
     return pd.DataFrame(frame | columns)
 
 
-def test_penalties_on_the_grid_keep_exact_sums(tmp_path: Path) -> None:
+def test_penalties_between_the_same_credits_are_one_cell_with_exact_sums() -> None:
     costs = [2 * (1 + k / 5000) for k in range(1, 5001)]
     frame = costed(5000, outcome=["complete", "partial_plus"] * 2500, cost_usd=costs)
     credits = {"third": CreditTable(credit=(1, 1 / 3, 0, 0, 0))}
-    grid, exact = (count(frame, further=credits, most_exact=m) for m in (100, 20_000))
-    assert (grid.exact, exact.exact, grid.rounding) == (False, True, 1 / 1024)
+    between, exact = (count(frame, further=credits, most_exact=m) for m in (100, 20_000))
     assert len(exact.cells) == 5000
-    assert len(grid.cells) == 2048
+    # Complete runs are one; partial_plus is cut at 1/3 and at .4.
+    assert between.cells["penalty_step"].tolist() == [1, 1, 2, 3]
+    squares = sum((k / 5000) ** 2 for k in range(1, 5001))
+    assert between.cells["penalty_squared"].sum() == pytest.approx(squares, rel=1e-12)
     penalty = pd.Series([k / 5000 for k in range(1, 5001)])
     for name, credit in (("score", 0.4), ("score_third", 1 / 3)):
         worth = pd.Series([1.0, credit] * 2500)
         truth = (worth - penalty).clip(lower=0).sum()
-        assert grid.cells[name].sum() == pytest.approx(truth, abs=1e-9)
+        assert between.cells[name].sum() == pytest.approx(truth, abs=1e-9)
         assert exact.cells[name].sum() == pytest.approx(truth, abs=1e-9)
 
 

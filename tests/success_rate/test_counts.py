@@ -7,11 +7,13 @@ import pandas as pd
 import pytest
 
 from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts, rates_by
+from calibration.success_rate.resampling import units_of
 from calibration.success_rate.runs import condensed, cost_penalties, scores
 from tests.classes import CREDIT, count_runs, counts_of_frame
 from tests.success_rate.rates import rate, rng
 
 CELL = ["week", "workflow", "model", "stratum", "weight", "outcome", "cost_known", "penalty_step"]
+SUMS = ["n", "penalty", "penalty_squared", "score", "score_half", "cost", "cost_squared"]
 
 
 def rows(n: int, seed: int = 5, *, trials: int = 1, costs: Any = None) -> pd.DataFrame:
@@ -29,7 +31,7 @@ def rows(n: int, seed: int = 5, *, trials: int = 1, costs: Any = None) -> pd.Dat
             "weight": source.choice([1.0, 2.0], n), "outcome": outcome, "n": 1,
             "cost_known": ~np.isnan(cost), "raw_cost": cost, "cost": np.nan_to_num(cost),
             "cost_squared": np.nan_to_num(cost) ** 2, "penalty": penalty,
-            "penalty_step": np.ceil(penalty * 1024).astype(int),
+            "penalty_squared": penalty**2, "penalty_step": between(outcome, penalty),
             "score": scores(outcome, penalty, credit=CREDIT),
             "score_half": scores(outcome, penalty, credit=[1, 0.5, 0, 0, 0]),
             "task": np.arange(n) // trials,
@@ -37,10 +39,15 @@ def rows(n: int, seed: int = 5, *, trials: int = 1, costs: Any = None) -> pd.Dat
     )  # fmt: skip
 
 
+def between(outcome: Any, penalty: Any) -> Any:
+    """Return 0 without a penalty, else 1 and one more for each credit of the class in reach."""
+    reached = (penalty >= 0.4).astype(int) + (penalty >= 0.5)
+    return np.where(penalty > 0, 1 + np.where(outcome == 1, reached, 0), 0)
+
+
 def cells_of(frame: pd.DataFrame, *more: str) -> pd.DataFrame:
     """Aggregate as production/ does."""
-    sums = ["n", "penalty", "score", "score_half", "cost", "cost_squared"]
-    return frame.groupby([*CELL, *more], dropna=False)[sums].sum().reset_index()
+    return frame.groupby([*CELL, *more], dropna=False)[SUMS].sum().reset_index()
 
 
 def from_rows(frame: pd.DataFrame, **options: Any) -> AgentSuccessRate:
@@ -68,18 +75,38 @@ def assert_same(one: AgentSuccessRate, other: AgentSuccessRate, width: float = 1
 def test_cells_give_what_rows_give() -> None:
     """With few distinct costs nothing is rounded, and the draws are the same."""
     frame = rows(3000, costs=[1.0, 2.5, 3.0, 9.0])
-    counts = counts_of_frame(cells_of(frame), rounded=False)
+    counts = counts_of_frame(cells_of(frame, "raw_cost"))
     assert_same(rate_of_counts(counts, rng=rng()), from_rows(frame))
 
 
-def test_cells_on_a_grid_give_the_exact_values_and_an_interval_as_long() -> None:
+def test_kinds_give_the_exact_values_and_an_interval_as_long() -> None:
     frame = rows(8_000)
-    found = rate_of_counts(counts_of_frame(cells_of(frame)), rng=rng(), n_resamples=2000)
+    counts = counts_of_frame(cells_of(frame))
+    found = rate_of_counts(counts, rng=rng(), most_units=100, n_resamples=2000)
     exact = from_rows(frame, n_resamples=2000)
-    assert found.rounding == 1 / 1024
-    assert exact.rounding == 0
     assert_same(found, exact, width=0.003)
-    assert found.asr.se == pytest.approx(exact.asr.se, rel=1e-4)
+    assert found.asr.se == pytest.approx(exact.asr.se, rel=1e-9)
+
+
+def test_two_values_keep_mean_and_variance_of_every_score() -> None:
+    """Also where nearly all runs have hardly any penalty: the lower value is not negative."""
+    cost = 2 + 2 * rng(3).beta(0.1, 3, 4_000)
+    outcome = np.where(np.arange(4_000) % 3, 0, 1)
+    counts = count_runs(outcome, costs=cost, ceilings=2.0, other_credit={"half": (1, 0.5, 0, 0, 0)})
+    kinds, single = (units_of(counts, rng=rng(), most=most) for most in (100, 10_000))
+    assert kinds.multiplicity.size <= 18 < single.multiplicity.size
+    assert (kinds.n, kinds.names) == (single.n, single.names)
+    for name in ("score", "of_present", "score_known", "score:half", "over", "gross"):
+        moments = [
+            (u.multiplicity @ u.sums[:, u.column(name)] ** power) / u.n
+            for power in (1, 2)
+            for u in (kinds, single)
+        ]
+        assert moments[0] == pytest.approx(moments[1], rel=1e-10), name
+        assert moments[2] == pytest.approx(moments[3], rel=1e-10), name
+    score = kinds.sums[:, kinds.column("score")]
+    assert score.min() >= 0
+    assert score.max() <= 1 + 1e-9
 
 
 def test_tasks_give_what_rows_give() -> None:
@@ -104,10 +131,10 @@ def test_equal_tasks_are_counted_with_their_number() -> None:
 
 def test_condensing_keeps_every_sum() -> None:
     counts = counts_of_frame(cells_of(rows(2000)))
-    small = condensed(counts, grid=64, by="week")
-    assert small.runs.size < counts.runs.size / 2
+    small = condensed(counts, kinds=True, by="week")
+    assert small.runs.size < counts.runs.size / 3
     assert small.n == counts.n
-    for name in ("penalty", "score", "abandoned_score", "cost", "cost_squared"):
+    for name in ("penalty", "penalty_squared", "score", "abandoned_score", "cost", "cost_squared"):
         assert getattr(small, name).sum() == pytest.approx(getattr(counts, name).sum()), name
     one, other = (c.where(c.labels("week").of("2026-W01")).score.sum() for c in (small, counts))
     assert one == pytest.approx(other)
@@ -123,7 +150,6 @@ def test_breakdowns_add_up() -> None:
         assert sum(of.n for of in found.values()) == len(known)
         for name, of in found.items():
             assert of.asr.value == pytest.approx(known[known[by] == name]["score"].mean())
-            assert of.rounding <= 1 / 32
 
 
 def test_sensitivity_comes_from_the_same_resamples() -> None:
@@ -139,11 +165,11 @@ def test_sensitivity_comes_from_the_same_resamples() -> None:
 def test_runs_that_keep_no_credit_are_one_cell_of_their_own() -> None:
     # Not drawn as runs with nearly all credit.
     counts = count_runs([0] * 60, costs=[2.0001] * 30 + [9.0] * 30, ceilings=2.0)
-    found = condensed(counts, grid=1024)
+    found = condensed(counts, kinds=True)
     assert sorted(found.score.round(2).tolist()) == [0.0, 30.0]
     # How far a failed run is over its ceiling moves nothing but the literal value.
     counts = count_runs([2] * 50, costs=np.linspace(2.1, 9, 50), ceilings=2.0)
-    assert condensed(counts, grid=None).runs.tolist() == [50]
+    assert condensed(counts).runs.tolist() == [50]
 
 
 def good_frame(**changes: Any) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from calibration.success_rate.resampling import (
     ratio_estimates,
     resample,
     task_units,
+    units_of,
 )
 from calibration.success_rate.runs import RunCounts
 from tests.classes import count_runs
@@ -136,3 +137,23 @@ def test_ratios_by_hand() -> None:
     for weights in ([1.0, 0.0], [1.0], [1.0, float("nan")]):
         with pytest.raises(ValueError, match="positive"):
             of([1.0, 0.0], [1.0, 1.0], weights=np.array(weights))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("n", "shape"), [(200, (3.0, 0.8)), (200, (0.7, 3.0)), (200, (8.0, 0.1)), (1_000, (3.0, 0.8))]
+)
+def test_kinds_of_runs_have_the_limits_of_single_runs(n: int, shape: tuple[float, float]) -> None:
+    """Many draws on both sides: what is left of their own error is .3 % of a half-width."""
+    source = rng(2)
+    outcomes = source.choice(5, n, p=[0.55, 0.2, 0.1, 0.05, 0.1])
+    counts = count_runs(outcomes, costs=source.gamma(*shape, n), ceilings=2.0)
+    single = np.concatenate([
+        counts.score[source.integers(0, n, (1_000, n))].mean(axis=1) for _ in range(200)
+    ])  # fmt: skip
+    units = units_of(counts, rng=source, most=n // 5)
+    kinds = resample(units, rng=source, n_resamples=800_000).ratio_draws("score", "runs")
+    assert kinds is not None
+    assert units.multiplicity.size <= 2 * 18
+    wanted, found = (np.quantile(draws, [0.025, 0.975]) for draws in (single, kinds))
+    assert found == pytest.approx(wanted, abs=0.01 * (wanted[1] - wanted[0]) / 2)

@@ -19,7 +19,7 @@ from calibration.files import read_text, unique_keys
 from calibration.gates.evaluate import ONE_SIDED, BaselineChange
 from calibration.statistics.estimate import not_estimable
 from calibration.success_rate.comparison import Difference, difference_between
-from calibration.success_rate.resampling import share_feature
+from calibration.success_rate.resampling import drawn_cells, share_feature
 from calibration.success_rate.runs import (
     OTHER_SCORE,
     RunCounts,
@@ -277,7 +277,7 @@ class _PassAt1:
         return found
 
 
-SUMS = ("n", "penalty", "score", OTHER_SCORE + DEFAULT_WEIGHTS)
+SUMS = ("n", "penalty", "penalty_squared", "score", OTHER_SCORE + DEFAULT_WEIGHTS)
 
 
 def baseline_data(found: Comparable) -> dict[str, Any]:
@@ -308,17 +308,22 @@ def baseline_data(found: Comparable) -> dict[str, Any]:
 
 def _frame(runs: RunCounts) -> pd.DataFrame:
     """Return the counts without week, workflow and model, one row per cell."""
+    if runs.task is None:
+        runs = drawn_cells(runs)
+    mean = np.round(runs.penalty / runs.runs, 12)
     frame = pd.DataFrame(
         {
             "stratum": runs.stratum,
             "outcome": runs.mix,
             "cost_known": runs.known,
-            # Grouped like the resamples.
-            "penalty_step": np.ceil(np.round(runs.penalty / runs.runs * 1024, 9)).astype(np.int64),
+            "penalty_step": np.where(
+                runs.penalty > 0, 1 + np.unique(mean, return_inverse=True)[1], 0
+            ),
             "weight": runs.weight,
             "tasks": runs.like,
             "n": runs.runs,
             "penalty": runs.penalty,
+            "penalty_squared": runs.penalty_squared,
             "score": runs.score,
         }
     )

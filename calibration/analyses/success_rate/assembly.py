@@ -396,7 +396,6 @@ def assemble(
         identity=_identity(loaded),
         mean_effective_penalty=rate.mean_effective_penalty,
         asr_range=rate.asr_range,
-        rounding=rate.rounding,
         classes=tuple(_classes(loaded, shares)),
         own_credit=loaded.taxonomy.credit_table.differing(
             loaded.taxonomy.names, sorted(counts.cells["workflow"].dropna().astype(str).unique())

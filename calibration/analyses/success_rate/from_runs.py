@@ -31,6 +31,8 @@ from calibration.analyses.success_rate.assembly import (
 from calibration.analyses.success_rate.evaluation import EvaluationFacts, evaluation_checks
 from calibration.analyses.success_rate.report import (
     CEILING_FACTORS,
+    COUNTED_BY,
+    COUNTING,
     PLACES,
     PREVIOUS,
     SHOWN_RUNS,
@@ -180,7 +182,7 @@ def read_production(
         },
         counts=counts,
         taxonomy=known,
-        reading=reading,
+        reading=replace(reading, by_type=counts.by_type),
         sources=tuple(_source(name, place.files) for name in place.names),
         columns=columns,
         tables=tables,
@@ -244,7 +246,6 @@ def runs_of(
         return counts_of_frame(
             frame.assign(stratum=strata),
             taxonomy=taxonomy,
-            rounded=not counts.exact,
             grouped_tasks=counts.n_tasks if counts.tasks_grouped and by is None else None,
         )
     except ValueError as error:
@@ -506,6 +507,7 @@ def report_on_files(
         marks=marks(read.n_reference, earlier.n_reference if earlier else 0),
         evaluation=evaluation_checks(_evaluation(read, made.origin, place)),
         details={
+            COUNTING: COUNTED_BY,
             "inputs": read.inputs,
             "earlier_inputs": earlier_inputs,
             "percentile_error": max(counts.cost.error, counts.latency.error),

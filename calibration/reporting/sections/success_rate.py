@@ -687,13 +687,6 @@ def made(report: SuccessRateReport) -> Iterator[Block]:
         ("taxonomy", _taxonomy(origin)),
         ("intervals", _intervals(origin)),
     ]
-    if report.rounding:
-        items.append(
-            (
-                "rounding",
-                f"resampled scores are off by at most {report.rounding:.5f}; values by none",
-            )
-        )
     for source in origin.sources:
         what = source.name
         if source.size is not None:

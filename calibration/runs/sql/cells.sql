@@ -1,5 +1,6 @@
 -- Runs that are equal in everything that enters a rate, counted. "place" holds week, workflow, agent version,
--- model, stratum, class, whether the cost is known, and the step of the penalty.
+-- model, stratum, class, whether the cost is known, and the step of the penalty: 0 without one, else 1 and one
+-- more for each credit of the class that it reaches.
 SELECT
   "place",
   "workflow", -- if workflow_text
@@ -13,14 +14,15 @@ SELECT
   sum("cost") AS "cost",
   sum("cost" * "cost") AS "cost_squared",
   sum(CASE WHEN "cost" IS NOT NULL THEN "units" ELSE 0.0 END) AS "units", -- if units
-  sum("penalty") AS "penalty"
+  sum("penalty") AS "penalty",
+  sum("penalty" * "penalty") AS "penalty_squared"
 FROM (
   SELECT
     *,
-    ("head" * $head_below + CAST("tail" AS BIGINT)) * $steps
-      + CAST(ceil("penalty" * $grid) AS BIGINT)
-      -- A credit inside a step divides its traces into those that keep some of it and others.
-      + CASE WHEN "penalty" >= $inside THEN 1 ELSE 0 END -- each inside
+    ("head" * $head_below + CAST("tail" AS BIGINT)) * $steps -- unless by_workflow
+    ("head" % $names * $head_below + CAST("tail" % $below_model AS BIGINT)) * $steps -- if by_workflow
+      + ones_of("penalty" > 0)
+      + ones_of("outcome" = $between_class AND "penalty" >= $between) -- each between
       AS "place"
   FROM "narrow"
 ) AS "placed"

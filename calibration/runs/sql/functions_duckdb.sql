@@ -7,5 +7,23 @@ CREATE OR REPLACE TEMP MACRO week_of(given) AS
 
 CREATE OR REPLACE TEMP MACRO identity_of(given) AS hash(given);
 
+-- Numbers and times as nearly all files write them; an error where only a closer look can tell.
+CREATE OR REPLACE TEMP MACRO plain_number(given) AS
+  CASE
+    WHEN given IS NULL OR given = '' THEN NULL
+    WHEN length(given) <= 300 AND NOT contains(given, '_')
+      AND NOT (contains(lower(given), 'e') AND regexp_matches(given, '[eE][+-]?[0-9]{3}'))
+    THEN CAST(given AS DOUBLE)
+    ELSE error('no plain number')
+  END;
+
+CREATE OR REPLACE TEMP MACRO plain_moment(given) AS
+  CASE
+    WHEN given IS NULL OR given = '' THEN NULL
+    WHEN regexp_matches(given, '^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?([zZ]|[+-][01][0-9](:?[0-5][0-9])?)$')
+    THEN CAST(given AS TIMESTAMPTZ)
+    ELSE error('no plain time')
+  END;
+
 -- Of what identity_of gave.
 CREATE OR REPLACE TEMP MACRO group_of(given, n) AS CAST(given % n AS BIGINT);

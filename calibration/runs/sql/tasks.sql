@@ -35,7 +35,8 @@ SELECT
     ELSE 0.0
   END AS DOUBLE)) AS "@score",
 -- end
-  sum("penalty") AS "penalty"
+  sum("penalty") AS "penalty",
+  sum("penalty" * "penalty") AS "penalty_squared"
 FROM (
   SELECT
     *,
