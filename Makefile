@@ -123,10 +123,10 @@ bench-startup: dev
 bench-import: dev
 	$(BIN)/python -m benchmarks.imports
 
-# Height, words, accessibility and seconds of every page of the demo: adds to
-# docs/benchmarks/pages.md; about ten minutes.
+# Height, words, accessibility and seconds of every page of the demo, and of two on 200,000 traces:
+# adds to docs/benchmarks/pages.md; about twenty minutes.
 bench-pages: dev
-	$(BIN)/python -m benchmarks.pages
+	$(BIN)/python -m benchmarks.pages $(PART)
 
 # Fifty reviewers for five minutes, how many are too many, and half an hour of twenty: adds to
 # docs/benchmarks/load.md. Wants a quiet machine for an hour; one part: `make load PART=soak`.

@@ -68,7 +68,13 @@ class Demo:
 
 
 def build_demo(
-    store: Store, *, seed: int, lenient: bool = False, unfinished: bool = False
+    store: Store,
+    *,
+    seed: int,
+    lenient: bool = False,
+    unfinished: bool = False,
+    n_production: int = N_PRODUCTION,
+    n_labelled: int = N_LABELLED,
 ) -> float:
     """Fill an empty store and return the true Agent Success Rate of its production runs.
 
@@ -90,7 +96,7 @@ def build_demo(
         [dataset.traces[i] for i, label in dataset.labels.items() if label.outcome == name]
         for name in taxonomy.names
     ]
-    truth = rng.choice(len(taxonomy.names), size=N_PRODUCTION, p=CLASS_MIX)
+    truth = rng.choice(len(taxonomy.names), size=n_production, p=CLASS_MIX)
     ceilings = {name: w.ceiling_usd or 1.0 for name, w in store.workflows().items()}
     runs = [_run(number, by_class[int(k)], int(k), ceilings, rng) for number, k in enumerate(truth)]
     store.ingest(runs)
@@ -98,7 +104,7 @@ def build_demo(
         [_verdict(run, taxonomy, int(k), rng) for run, k in zip(runs, truth, strict=True)]
     )
     true_class = {run.trace_id: int(k) for run, k in zip(runs, truth, strict=True)}
-    _label_sample(store, taxonomy, true_class, seed, rng, lenient=lenient)
+    _label_sample(store, taxonomy, true_class, seed, rng, n_labelled, lenient=lenient)
     _check_reviewers(store, taxonomy, true_class, seed)
     if unfinished:
         _begin_batch(store, taxonomy, true_class, seed)
@@ -169,6 +175,7 @@ def _label_sample(
     true_class: dict[str, int],
     seed: int,
     rng: np.random.Generator,
+    n_labelled: int,
     *,
     lenient: bool,
 ) -> None:
@@ -176,7 +183,7 @@ def _label_sample(
     people = [store.add_reviewer(name, simulated=True) for name in REVIEWERS]
     lead = store.add_reviewer("Lena (simulated lead)", role="lead", simulated=True)
     design = SamplingDesign(seed=seed, overlap=LENIENT_OVERLAP if lenient else 1.0)
-    batch = draw_batch(store, design, n=N_LABELLED)
+    batch = draw_batch(store, design, n=n_labelled)
     complete = taxonomy.place(taxonomy.success)
     names, q = taxonomy.names, len(taxonomy.names)
     drafts = []

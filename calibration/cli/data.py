@@ -3,7 +3,7 @@
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,28 +45,46 @@ from calibration.trace_formats import FORMATS, ImportSettings, load_settings
 EXAMPLES = 3
 
 
+def with_workflow(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command say of which workflow runs are; `import_settings` takes the answers."""
+    for option in (
+        click.option("--mapping", type=EXISTING,
+                     help="Read all of this for each workflow from a TOML file."),
+        click.option("--unit",
+                     help="Name the unit of the ceiling, such as ticket, document or task."),
+        click.option("--ceiling", type=float,
+                     help="Set the cost ceiling of a run in USD per unit."),
+        click.option("--workflow", help="Give every run this workflow."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def with_stored(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command say what becomes of changed runs, and of the scores of people."""
+    for option in (
+        click.option("--human-scores", metavar="BATCH",
+                     help="Store the scores of people as labels of this batch, marked as not "
+                     "blind."),
+        click.option("--take-changed", is_flag=True,
+                     help="Replace stored runs whose content has changed."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
 @click.command(name="import")
 @click.argument("paths", nargs=-1, required=True, type=EXISTING)
 @with_store
-@click.option("--workflow", help="Give every run in these files this workflow.")
-@click.option("--ceiling", type=float, help="Set the cost ceiling of a run in USD per unit.")
-@click.option("--unit", help="Name the unit of the ceiling, such as ticket, document or task.")
+@with_workflow
 @click.option(
     "--timezone",
     help="Read times without a zone in this one, such as Europe/Berlin; without it, in UTC.",
 )
 @click.option(
-    "--mapping", type=EXISTING, help="Read all of this for each workflow from a TOML file."
-)
-@click.option(
     "--taxonomy", type=RUBRIC, help="Give a new store this taxonomy: a TOML file, or two_class."
 )
-@click.option("--take-changed", is_flag=True, help="Replace stored runs whose content has changed.")
-@click.option(
-    "--human-scores",
-    metavar="BATCH",
-    help="Store the scores of people in the files as labels of this batch, marked as not blind.",
-)
+@with_stored
 @click.option(
     "--formats",
     is_flag=True,

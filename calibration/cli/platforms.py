@@ -14,9 +14,8 @@ import click
 from calibration.analyses import platform_scores, platform_transfer, trace_files
 from calibration.analyses.evidence.from_store import choose_batch
 from calibration.analyses.platform_api import PLATFORMS, Told
-from calibration.cli.data import import_lines, import_settings
+from calibration.cli.data import import_lines, import_settings, with_stored, with_workflow
 from calibration.cli.terminal import (
-    EXISTING,
     open_to_read,
     open_to_write,
     print_json,
@@ -72,21 +71,11 @@ def _telling() -> Iterator[Told]:
     "else from `default`.",
 )
 @with_store
-@click.option("--workflow", help="Give every run this workflow.")
-@click.option("--ceiling", type=float, help="Set the cost ceiling of a run in USD per unit.")
-@click.option("--unit", help="Name the unit of the ceiling, such as ticket, document or task.")
-@click.option(
-    "--mapping", type=EXISTING, help="Read all of this for each workflow from a TOML file."
-)
+@with_workflow
 @click.option(
     "--again", is_flag=True, help="Also read traces that the store has, such as for new scores."
 )
-@click.option("--take-changed", is_flag=True, help="Replace stored runs whose content has changed.")
-@click.option(
-    "--human-scores",
-    metavar="BATCH",
-    help="Store the scores of people as labels of this batch, marked as not blind.",
-)
+@with_stored
 @with_json
 def pull(
     platform: str,
