@@ -325,6 +325,7 @@ def test_simulated_rows_say_so_in_every_format(asr: Run, tmp_path: Path, built_d
     assert not Path("t.jsonl").exists()
 
 
+@pytest.mark.long
 def test_the_commands_of_the_page_run(asr: Run, tmp_path: Path, labelled: list[str]) -> None:
     page = (Path(__file__).parents[1] / "docs" / "exports.md").read_text(encoding="utf-8")
     commands = re.findall(r"^\$ asr (.+)$", page, flags=re.MULTILINE)

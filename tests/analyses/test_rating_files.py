@@ -150,7 +150,7 @@ def test_weeks_and_clusters_are_columns(tmp_path: Path) -> None:
     [
         (WIDE, ["--by", "week"], "has no column 'week'"),
         (WIDE, ["--batch", "b"], "--batch is for the store, not for a FILE"),
-        ("", ["--format", "long"], "--format and --classes are for a FILE"),
+        ("", ["--format", "long"], "--format is for a FILE"),
         ("item,rater,label,task\\na,x,1,t\\na,y,1,u\\n", ["--cluster", "task"], "another before"),
         ("item,rater,label,task\\na,x,1,\\n", ["--cluster", "task"], "field 'task' is missing"),
         (WIDE, ["--interval", "gwet", "--cluster", "cy"], "is over items"),

@@ -124,7 +124,7 @@ def test_credit_of_a_merged_class_is_given_unless_its_parts_agree() -> None:
 @pytest.mark.parametrize(
     ("vocabulary", "says"),
     [
-        ({"mapped": {"x": COMPLETE}}, "--map: no verdict 'x' in the frame, only"),
+        ({"mapped": {"x": COMPLETE}}, "--map: no 'x' in the frame; there are"),
         ({"mapped": {"other": "good"}}, "--map: 'good' is not one of complete"),
         ({"mapped": {COMPLETE: ABANDONED}}, "--map: 'complete' is a class"),
         ({"merged": {"bad": [ABANDONED, "x"]}}, "--merge: 'x' is not one of complete"),
@@ -173,7 +173,7 @@ def test_the_command_says_what_it_did(calibrate: Run) -> None:
     # The other file is read in the same way.
     assert shown["drift"]["n"] == 200
     for option, value, says in (
-        ("--map", "other", "must be VERDICT=CLASS"),
+        ("--map", "other", "must be VALUE=CLASS"),
         ("--merge", "a+b=x,c+d=x", "names 'x' twice"),
         ("--rest", "complete", "is not 'no_verdict'"),
     ):

@@ -870,8 +870,10 @@ def _cost_answer(report: SuccessRateReport) -> str:
     whole, above = report.cost, report.cost.share_above_ceiling
     if not whole.n_known:
         return "not known"
-    over = "" if above is None else f", {percent(above.value)} of the runs above the ceiling"
-    return f"mean {usd(whole.mean)} a run{over}"
+    mean = f"mean {usd(whole.mean)} a run"
+    if above is None or above.value is None:
+        return mean
+    return f"{mean}, {percent(above.value)} of the runs above the ceiling"
 
 
 def _where_answer(report: SuccessRateReport) -> str:
