@@ -1,12 +1,13 @@
 """What a dataset is made of, counted."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import quantiles
 
 from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import ReferenceSet
-from reference_dataset.records import FAMILIES, FORMS
+from reference_dataset.records import FAMILIES
 from reference_dataset.repeat_pass import RepeatPass
 from reference_dataset.words import words
 
@@ -31,10 +32,14 @@ class DatasetStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetReport:
-    """What a dataset is made of, and how far its second pass agreed; None without one."""
+    """What a dataset is made of, and how far its second pass agreed; None without one.
+
+    `titles` : what its classes are called.
+    """
 
     counts: DatasetStats
     second_pass: RepeatPass | None
+    titles: Mapping[str, str]
 
 
 def dataset_stats(dataset: ReferenceSet, taxonomy: Taxonomy) -> DatasetStats:
@@ -54,7 +59,7 @@ def dataset_stats(dataset: ReferenceSet, taxonomy: Taxonomy) -> DatasetStats:
         n_traces=len(traces),
         classes=classes,
         difficulty=dict(Counter(label.difficulty for label in dataset.labels.values())),
-        forms={form: len(dataset.forms[form]) for form in FORMS},
+        forms={form: len(ids) for form, ids in dataset.forms.items() if ids},
         steps=_tenths(steps),
         words=_tenths([_words(trace_id, dataset) for trace_id in dataset.traces]),
         long_traces=sum(n >= 12 for n in steps),

@@ -151,11 +151,15 @@ def stats(path: Path, folder: Path | None, output: Output) -> None:
     \b
     asr reference stats
     """
-    taxonomy = default_taxonomy()
+    published_rubric = default_taxonomy()
+    rubric = published_rubric if folder is not None else taxonomy_in_force(path)
     found = DatasetReport(
-        counts=dataset_stats(_dataset(folder, path), taxonomy),
+        counts=dataset_stats(_dataset(folder, path), rubric),
         # The second pass was compared with the set's own labels, not with a team's changes.
-        second_pass=repeat_pass(load_reference(folder), taxonomy),
+        second_pass=repeat_pass(load_reference(folder), published_rubric)
+        if set(rubric.names) == set(published_rubric.names)
+        else None,
+        titles=rubric.titles,
     )
     print_result(found, shown.stats, output)
 

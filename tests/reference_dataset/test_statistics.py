@@ -63,7 +63,7 @@ def test_counts_by_hand() -> None:
         "support_triage": {"complete": 2, "abandoned": 0} | nothing,
     }
     assert found.difficulty == {"clear": 2, "boundary": 1, "judgement": 1}
-    assert found.forms == {"practice": 1, "exam_a": 1, "exam_b": 0}
+    assert found.forms == {"practice": 1, "exam_a": 1}
     assert found.long_traces == 3
     assert found.over_ceiling == 2
     assert found.overridden == 1

@@ -29,7 +29,7 @@ def stats(found: DatasetReport) -> Document:
         for family, of in counts.classes.items()
     ]
     names = next(iter(counts.classes.values()))
-    head = ("family", *map(_title, names), "all")
+    head = ("family", *(found.titles[name] for name in names), "all")
     totals = [sum(of[name] for of in counts.classes.values()) for name in names]
     rows.append(("all", *map(str, totals), str(sum(totals))))
     mix = ", ".join(f"{name} {n}" for name, n in sorted(counts.difficulty.items()))
