@@ -435,14 +435,14 @@ def _examples(
 def _by_type_first(
     count: Callable[Concatenate[Source, P], ProductionCounts],
 ) -> Callable[Concatenate[Source, P], ProductionCounts]:
-    """Count texts as numbers and times first, and again as texts where a row needs a closer look.
+    """Count many texts as numbers and times first, and as texts where a row needs a closer look.
 
     Reading texts by type is several times faster, but does not tell why a value is bad, nor where.
     """
 
     @wraps(count)
     def counted(source: Source, /, *args: P.args, **options: P.kwargs) -> ProductionCounts:
-        plain = _typed(source, options) if source.texts else None
+        plain = _typed(source, options) if source.large else None
         if plain is not None:
             try:
                 found = count(plain, *args, **options)

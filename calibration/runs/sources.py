@@ -38,6 +38,8 @@ DEFAULT_MEMORY = "50%"
 # A small file that unpacks to gigabytes is hostile or a mistake: by default, reading takes at most
 # this and so much for each byte of the files.
 BASE_BYTES, BYTES_PER_BYTE = 500_000_000, 50
+# Bytes of text from which a second way of reading costs less than it saves.
+LARGE = 4_000_000
 # Rows of Parquet that repeat one value take no bytes; different traces do.
 MANY_ROWS, MOST_ROWS_PER_BYTE = 10_000_000, 20
 
@@ -76,10 +78,11 @@ TRACES = StoredTable('"traces"')
 class Source:
     """A table of traces in an engine.
 
-    `texts` are values read once and kept; `file` and `row` name the columns with the place of a
-    row, `first_row` its first number; `rejects` is true if the reader keeps unparsable lines, and
-    `null_is_unreadable` if it returns an empty row for them. The workflows of `results` of
-    benchmarks, and of a store, are those that occur: a taxonomy need not know of them.
+    `texts` are values read once and kept, `large` if reading them by type first pays; `file` and
+    `row` name the columns with the place of a row, `first_row` its first number; `rejects` is true
+    if the reader keeps unparsable lines, and `null_is_unreadable` if it returns an empty row for
+    them. The workflows of `results` of benchmarks, and of a store, are those that occur: a taxonomy
+    need not know of them.
     """
 
     engine: Engine
@@ -87,6 +90,7 @@ class Source:
     columns: Mapping[str, str]
     name: str
     texts: bool = False
+    large: bool = False
     file: str | None = None
     row: str | None = None
     first_row: int = 1
@@ -276,6 +280,7 @@ def _read(engine: DuckDB, paths: list[str], kind: str, name: str) -> Source:
     engine.connection.execute(f"CREATE TEMP VIEW traces AS {scan}")
     return Source(
         engine=engine, table=TRACES, columns=engine.columns(TRACES), name=name, texts=True,
+        large=sum(map(os.path.getsize, paths)) >= LARGE,
         file="asr_file", rejects=kind == "csv", null_is_unreadable=kind == "jsonl",
     )  # fmt: skip
 

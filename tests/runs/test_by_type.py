@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from calibration.runs import counts as counting
+from calibration.runs import sources
 from calibration.runs.counts import Reading, list_runs
 from calibration.runs.sources import open_files
 from tests.classes import TAXONOMY
@@ -17,6 +17,11 @@ PLAIN = {
     "started_at": "2026-11-02T09:30:00Z", "latency_s": "3", "model": "m", "tool_calls": "3",
     "tool_errors": "1", "n_steps": "7", "status": "ok",
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "LARGE", 0)
 
 
 def write(path: Path, **changes: str) -> Path:
@@ -34,7 +39,7 @@ def both(path: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[A
     """Count by type where all is plain, and as texts."""
     by_type = count(path, lengths=True, **options)
     with monkeypatch.context() as patch:
-        patch.setattr(counting, "_typed", lambda *_: None)
+        patch.setattr(sources, "LARGE", 10**9)
         return by_type, count(path, lengths=True, **options)
 
 
