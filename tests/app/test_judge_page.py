@@ -158,7 +158,7 @@ def test_a_click_lists_the_traces_behind_a_number_and_works_nothing_out_again(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("worked out again")
 
-    for name in ("analyse_judge", "diagnose_judge", "judged_traces", "analyse_groups"):
+    for name in ("load_judged", "calibrate_judge", "diagnose", "judged_traces", "analyse_groups"):
         monkeypatch.setattr(data, name, never)
     for name, row, column, behind in CLICKS:
         expected = behind(demo.traces)
