@@ -46,6 +46,34 @@ def test_changed_content_is_taken_on_request_only_and_in_the_same_place(store: S
     assert store.ingest([make_trace(1)]).changed == (newer.trace_id,)
 
 
+def test_signals_are_those_of_the_content_in_force(store: Store) -> None:
+    """What is cached of a transcript goes with the part that it is in."""
+
+    def told() -> list[tuple[float, str | None]]:
+        frame = store.operation_frame()
+        feedback = frame["feedback"].astype(object).where(frame["feedback"].notna(), None)
+        return list(zip(frame["loops"], feedback, strict=True))
+
+    calls = [
+        Step(step_id=f"s{n}", role="assistant", tool="find", arguments="{}", result="none")
+        for n in range(3)
+    ]
+    store.ingest([make_trace(0, steps=tuple(calls)), make_trace(1, steps=tuple(calls[:2]))])
+    assert told() == told() == [(1.0, None), (0.0, None)]
+    newer = make_trace(0, steps=tuple(calls[:1]), metadata={"feedback": "-1"})
+    store.ingest([newer], take_changed=True)
+    assert told() == [(0.0, "-1"), (0.0, None)]
+
+
+def test_what_one_caller_does_to_a_frame_another_one_does_not_see(store: Store) -> None:
+    store.ingest(make_traces(2))
+    frame = store.trace_frame()
+    frame["workflow"] = "other"
+    frame.loc[0, "cost_usd"] = 99.0
+    assert "other" not in set(store.trace_frame()["workflow"])
+    assert 99.0 not in set(store.trace_frame()["cost_usd"])
+
+
 def test_taking_changed_content_drops_the_grade_that_came_with_the_old(store: Store) -> None:
     (trace,) = store.ingest([make_trace(1)]).imported
     judges = ("source:test", "other")
