@@ -10,7 +10,7 @@ from calibration.analyses.agreement.analysis import analyse_agreement
 from calibration.analyses.evidence.data import MISSING
 from calibration.analyses.evidence.from_store import load_batch
 from calibration.analyses.judge.calibration import analyse_judge
-from calibration.analyses.judge.diagnostics import WEIGHED, diagnose_judge
+from calibration.analyses.judge.diagnostics import WEIGHED
 from calibration.analyses.judge.drift import compare_judges
 from calibration.analyses.judge.groups import analyse_groups
 from calibration.analyses.sampling.draw import SamplingDesign, draw_within
@@ -25,7 +25,7 @@ from calibration.reporting.sections import agreement as reporting
 from calibration.reporting.sections.judge import of_what
 from calibration.store import Batch
 from tests.analyses.conftest import NewWorld
-from tests.analyses.worlds import World, ids, known
+from tests.analyses.worlds import World, diagnose_judge, ids, known
 from tests.classes import TAXONOMY
 
 N = 400

@@ -15,13 +15,12 @@ from calibration.analyses.judge.calibration import (
     analyse_judge,
     calibrate_judge,
 )
-from calibration.analyses.judge.diagnostics import diagnose_judge
 from calibration.analyses.judge.groups import analyse_groups, group_rates
 from calibration.errors import CalibrationError
 from calibration.records import Verdict
 from calibration.tables.rows import write_rows
 from tests.analyses.conftest import NewWorld
-from tests.analyses.worlds import World, ids, known
+from tests.analyses.worlds import World, diagnose_judge, ids, known
 
 N = 200
 CAUSES = {1: "refusal", 3: "split"}

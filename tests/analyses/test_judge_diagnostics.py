@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.judge.diagnostics import diagnose_judge
 from calibration.records import Evidence, LabelDraft, Step, Verdict
 from tests.analyses.conftest import NewWorld
-from tests.analyses.worlds import World, drawn_ids, ids, known
+from tests.analyses.worlds import World, diagnose_judge, drawn_ids, ids, known
 from tests.classes import OUTCOMES
 
 C, P, M, H, A = OUTCOMES

@@ -13,7 +13,6 @@ from calibration.analyses.judge.calibration import JudgeCalibration, analyse_jud
 from calibration.analyses.judge.diagnostics import (
     JudgeDiagnostics,
     JudgedTraces,
-    diagnose_judge,
     differing,
     in_cell,
     in_group,
@@ -31,7 +30,7 @@ from calibration.records import Verdict
 from calibration.store import Store
 from calibration.store.batches import SELECTION
 from tests.analyses.conftest import NewWorld
-from tests.analyses.worlds import World, ids, kinds, known, make_world, of_kind
+from tests.analyses.worlds import World, diagnose_judge, ids, kinds, known, make_world, of_kind
 from tests.classes import OUTCOMES
 
 C, P, M, H, A = MIX = OUTCOMES

@@ -7,12 +7,11 @@ import pytest
 from scipy import stats
 
 from calibration.analyses.evidence.from_store import load_judged
-from calibration.analyses.judge.diagnostics import diagnose_judge
 from calibration.analyses.judge.drift import LabelDrift, labels_over_time
 from calibration.judge_calibration.bias import changed_meanings
 from calibration.reporting.sections.judge import over_time
 from tests.analyses.conftest import NewWorld
-from tests.analyses.worlds import World, ids
+from tests.analyses.worlds import World, diagnose_judge, ids
 from tests.classes import OUTCOMES
 
 C, P, M, H, A = OUTCOMES

@@ -9,7 +9,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from calibration.analyses.agreement.recommendations import Recommendation
+from calibration.analyses.evidence.from_store import load_judged, with_context
+from calibration.analyses.judge.calibration import CalibrationOptions
+from calibration.analyses.judge.diagnostics import JudgeDiagnostics, diagnose
 from calibration.analyses.sampling.draw import SamplingDesign, draw_batch, draw_ids
+from calibration.judge_calibration.samples import Design
 from calibration.records import LabelDraft, Step, Trace, Verdict, Violation, Workflow
 from calibration.store import Store
 
@@ -153,3 +157,16 @@ def repeated_world(path: Path, *, tasks: int = 12, agents: Sequence[str] = ("mod
     found.label("Ben", good | {"t01-0": "partial_plus"})
     found.judge({"judged": "complete"})
     return found
+
+
+def diagnose_judge(
+    store: Store,
+    batch_id: str | None = None,
+    *,
+    judge_id: str | None = None,
+    design: Design = "production",
+    judge_family: str | None = None,
+) -> JudgeDiagnostics:
+    """Compare a judge of a store with the humans, as the Judge page does."""
+    data = with_context(store, load_judged(store, batch_id, judge_id, sample=False))
+    return diagnose(data, CalibrationOptions(design=design, judge_family=judge_family))

@@ -22,7 +22,6 @@ from calibration.analyses.evidence.data import (
     group_names,
     reviewed_traces,
 )
-from calibration.analyses.evidence.from_store import load_judged, with_context
 from calibration.analyses.judge.calibration import CalibrationOptions, credit_gaps, leniency_of
 from calibration.analyses.judge.drift import LabelDrift, labels_over_time
 from calibration.judge_calibration.bias import (
@@ -44,7 +43,7 @@ from calibration.statistics.means import MeanAgainstZero
 from calibration.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
-    from calibration.store import Store
+    pass
 
 NO_CLASS = "no labelled trace has a verdict that is a class: run the judge on the labelled traces"
 NO_FAMILY = "the model family of the judge is not known: name it with --judge-family"
@@ -118,25 +117,6 @@ class JudgeDiagnostics:
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     fingerprint: str
-
-
-def diagnose_judge(
-    store: "Store",
-    batch_id: str | None = None,
-    *,
-    judge_id: str | None = None,
-    design: Design = "production",
-    judge_family: str | None = None,
-    confidence_level: float = 0.95,
-) -> JudgeDiagnostics:
-    """Compare a judge with the humans on the labelled traces of a batch; see `diagnose`."""
-    data = with_context(store, load_judged(store, batch_id, judge_id, sample=False))
-    return diagnose(
-        data,
-        CalibrationOptions(
-            design=design, judge_family=judge_family, confidence_level=confidence_level
-        ),
-    )
 
 
 def diagnose(
