@@ -126,6 +126,7 @@ def pooled(folder: Path, _: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("built", [demo, uneven, pooled])
 def test_exported_files_give_every_digit_of_the_store(
     asr: Run, tmp_path: Path, built_demo: Path, built: Callable[[Path, Path], Path]

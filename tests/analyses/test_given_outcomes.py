@@ -205,6 +205,7 @@ def test_gates_take_them_as_given_by_option_or_by_the_gate_file(
         gate_store(store, gates)
 
 
+@pytest.mark.long
 def test_the_commands(store: Store, tmp_path: Path, asr: Run) -> None:
     path = str(store.path)
     store.close()
