@@ -1,11 +1,11 @@
 """Cells: counts of runs that are equal in everything that enters a rate.
 
-Texts become codes, and the keys of a group are packed into two numbers: grouping by one number is
-several times faster than by seven columns. Percentiles come from counts of narrow bins.
+Names become places in lists, and the cost of a run is told by which multiples of its ceiling it
+exceeds: one scan gives the cells at every ceiling. Percentiles come from counts of narrow bins.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from calibration.records import EDGE, HARNESS, VERSION
-from calibration.runs.engines import Engine, Query, Relation, query, week_labels
+from calibration.runs.engines import DuckDB, Engine, Query, Relation, query, week_labels
 from calibration.runs.results import Spread
 from calibration.taxonomy import CreditTable, Taxonomy
 
@@ -48,12 +48,6 @@ MOST_TASKS, MOST_GROUPS = 20_000, 5_000
 
 BY = ("week", "workflow", "model", VERSION)
 Codes = NDArray[np.int64]
-# Weeks count from 1970 on, and no run is older: 0 is no week.
-NAMES, CLASSES, WEEK_0 = MOST_NAMES + 1, 16, 1
-BELOW_STRATUM = CLASSES * 2
-BELOW_MODEL = NAMES * BELOW_STRATUM
-BELOW_VERSION = NAMES * BELOW_MODEL
-HEAD_BELOW = NAMES * BELOW_VERSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +64,7 @@ class Labelled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coding:
-    """How texts and keys are coded as numbers.
+    """How texts are coded as numbers.
 
     `names` holds the sorted names of each of `NAMED`, None where the text remains a column of its
     own; `used` the columns of the source; `factors` of the ceilings give further penalties.
@@ -81,52 +75,51 @@ class Coding:
     used: Mapping[str, str]
     factors: tuple[float, ...] = ()
 
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The `NAMED` that remain columns of their own."""
-        return tuple(name for name in NAMED if self.names[name] is None)
+    def key(self, name: str) -> str:
+        """Return the column that holds one of `NAMED`: the text itself, or its place."""
+        return name if self.names[name] is None else f"{name}_place"
 
-    def flags(self, *texts: str) -> dict[str, Any]:
-        """Return the columns of the narrow table, with those of `texts` (default: all)."""
-        own = (name for name in self.texts if not texts or name in texts)
+    def keys(self, *of: str) -> dict[str, Any]:
+        """Return the columns to group by that occur, of all or of these names."""
+        own = [name for name in of or (*NAMED, "weight") if name != "weight"]
+        found = [self.key(name) for name in own if self.names[name] is None or self.names[name]]
+        found += ["weight"] * ("weight" in self.used and (not of or "weight" in of))
+        return {"keys": [{"key": key} for key in found]}
+
+    def flags(self) -> dict[str, Any]:
+        """Return the columns of the coded rows."""
         lengths = {"lengths": not {*LENGTHS}.isdisjoint(self.used)}
-        return dict.fromkeys(self.used, True) | {f"{name}_text": True for name in own} | lengths
+        return dict.fromkeys(self.used, True) | lengths
 
     def code(self, priced: Relation) -> Query:
-        """Return the narrow table of priced rows."""
+        """Return priced rows in numbers."""
         return query(
-            "narrow",
+            "coded",
             priced=priced,
             factors=factored(self.factors),
-            week_0=WEEK_0,
             edge=EDGE,
-            names=NAMES,
-            most_classes=CLASSES,
-            workflows=self._places("workflow", "workflow", "workflow_place"),
-            models=self._places("model", "model_name", "model_place"),
-            versions=self._places(VERSION, "version_name", "version_place"),
-            strata=self._places("stratum", "stratum", "stratum_place"),
-            places=[
-                {"class_name": name, "class_place": place}
-                for place, name in enumerate(self.taxonomy.names)
+            texts=[{"text": name} for name, names in self.names.items() if names is None],
+            named=[
+                {
+                    "name": name,
+                    "place": self.key(name),
+                    "names": [{"own_name": text} for text in names],
+                }
+                for name, names in self.names.items()
+                if names is not None
             ],
             **self.flags(),
         )
 
-    def _places(self, column: str, name: str, place: str) -> list[dict[str, Any]]:
-        return [{name: text, place: k} for k, text in enumerate(self.names[column] or (), 1)]
-
-    def labels(self, found: pd.DataFrame, codes: Codes, name: str) -> Labelled:
-        """Return the texts of grouped rows, decoded or from their own columns."""
-        names = self.names[name]
+    def labels(self, found: pd.DataFrame, name: str) -> Labelled:
+        """Return the names of grouped rows; missing where they were not grouped by them."""
+        key, names = self.key(name), self.names[name]
+        if key not in found:
+            return Labelled(codes=np.full(len(found), -1, dtype=np.int64), names=())
         if names is None:
-            places, values = pd.factorize(found[name], sort=True)
+            places, values = pd.factorize(found[key], sort=True)
             return Labelled(codes=places.astype(np.int64), names=tuple(map(str, values)))
-        return occurring(Labelled(codes=codes - 1, names=names))
-
-    def of_head(self, found: pd.DataFrame, head: Codes) -> tuple[Labelled, Labelled]:
-        """Return week and workflow of a head."""
-        return week_of(head), self.labels(found, head % NAMES, "workflow")
+        return occurring(Labelled(codes=found[key].to_numpy(np.int64) - 1, names=names))
 
 
 def coding(
@@ -137,17 +130,22 @@ def coding(
     workflows: tuple[str, ...] | None,
     factors: tuple[float, ...] = (),
 ) -> Coding:
-    """Return the coding of rows; only `workflows` count, any when None."""
+    """Return the coding of rows; only `workflows` count, any when None.
+
+    A server is not asked for the names first: that would be a scan of its own.
+    """
     names: dict[str, tuple[str, ...] | None] = {}
     for name in NAMED:
         if name == "workflow" and workflows is not None and len(workflows) <= MOST_NAMES:
             names[name] = tuple(sorted(workflows))
-        elif name in used or (name == VERSION and HARNESS in used):
-            own = engine.run(query("names", rows=rows, column=name, most=NAMES))
+        elif name not in used and not (name == VERSION and HARNESS in used):
+            names[name] = ()
+        elif isinstance(engine, DuckDB):
+            own = engine.run(query("names", rows=rows, column=name, most=MOST_NAMES + 1))
             found = sorted(map(str, own["name"]))
             names[name] = tuple(found) if len(found) <= MOST_NAMES else None
         else:
-            names[name] = ()
+            names[name] = None
     return Coding(taxonomy=taxonomy, names=names, used=used, factors=factors)
 
 
@@ -161,15 +159,13 @@ def occurring(labelled: Labelled) -> Labelled:
     )
 
 
-def week_of(head: Codes) -> Labelled:
-    """Return the week of a head."""
-    weeks = head // NAMES
-    numbers, places = np.unique(weeks, return_inverse=True)
-    without = int(numbers.size > 0 and numbers[0] == 0)
-    return Labelled(
-        codes=places.astype(np.int64) - without,
-        names=tuple(week_labels(numbers[without:] - WEEK_0)),
-    )
+def week_of(found: pd.DataFrame) -> Labelled:
+    """Return the weeks of grouped rows; missing where they were not grouped by them."""
+    if "week" not in found:
+        return Labelled(codes=np.full(len(found), -1, dtype=np.int64), names=())
+    places, numbers = pd.factorize(found["week"], sort=True)
+    names = week_labels(np.asarray(numbers, dtype=np.int64))
+    return Labelled(codes=places.astype(np.int64), names=tuple(names))
 
 
 def ranked(*parts: Labelled | Codes) -> Codes:
@@ -185,10 +181,6 @@ def ranked(*parts: Labelled | Codes) -> Codes:
     return key
 
 
-# Places for the step of a penalty in the code of a cell.
-STEPS = 2_048
-
-
 def price(
     rows: Relation, ceilings: Mapping[str, float | None], factors: Sequence[float] = ()
 ) -> Query:
@@ -202,10 +194,10 @@ def factored(factors: Sequence[float]) -> list[dict[str, Any]]:
     return [{"factor": float(f), "at": f"penalty_{k}"} for k, f in enumerate(factors)]
 
 
-def at_ceiling(narrow: Relation, coding: Coding, factor: float) -> Query:
-    """Return the narrow table with the penalties at a multiple of each ceiling."""
+def at_ceiling(coded: Relation, coding: Coding, factor: float) -> Query:
+    """Return the coded rows with the penalties at a multiple of each ceiling."""
     at = f"penalty_{coding.factors.index(factor)}"
-    return query("at_ceiling", narrow=narrow, at=at, **coding.flags())
+    return query("at_ceiling", coded=coded, at=at, **coding.flags(), **coding.keys())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +214,7 @@ class Cells:
     outcome: Codes
     known: Codes
     step: Codes
-    sums: Mapping[str, NDArray[Any]]
+    sums: dict[str, NDArray[Any]]
 
     def rank(self, *before: Labelled | Codes) -> Codes:
         """Return a number per cell that sorts like its keys, after the given ones."""
@@ -244,8 +236,18 @@ class Cells:
             outcome=self.outcome[rows],
             known=self.known[rows],
             step=self.step[rows],
-            sums=sums,
+            sums=dict(sums),
         )
+
+    def merged(self, *within: Codes) -> "Cells":
+        """Return the cells sorted, those added up that are equal in keys and in `within`."""
+        key = ranked(self.rank(), *within)
+        _, first, group = np.unique(key, return_index=True, return_inverse=True)
+        order = np.argsort(group, kind="stable")
+        starts = np.searchsorted(group[order], np.arange(first.size))
+        sums = {name: np.add.reduceat(column[order], starts) if first.size else column
+                for name, column in self.sums.items()}  # fmt: skip
+        return self.take(first, sums)
 
     def frame(self, by: Sequence[str] = LABELLED) -> pd.DataFrame:
         """Return one row per cell, with the columns described in `calibration.runs`."""
@@ -260,76 +262,162 @@ class Cells:
         return pd.DataFrame(columns | dict(self.sums), copy=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cut:
+    """A multiple of the ceiling at which cells are cut, for one class or all (None)."""
+
+    at: float
+    of: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """Runs by the `cuts` that their cost exceeds, as found: every set of cells is made of them."""
+
+    found: pd.DataFrame
+    cuts: tuple[_Cut, ...]
+    coding: Coding
+    credits: Mapping[str, CreditTable]
+    exact: bool
+
+    @property
+    def good(self) -> "Counted":
+        """The runs that count."""
+        good = self.found[self.found["reason"] == 0].reset_index(drop=True)
+        return replace(self, found=good)
+
+    def cells(self, factor: float = 1.0, *, by_workflow: bool = False) -> Cells:
+        """Return the cells at a multiple of each ceiling, sorted by their keys.
+
+        The score of a run is linear in its penalty between two credits of its class, so that sums
+        over the runs between them give the sum of scores. With `by_workflow`, cells are across
+        weeks, models and versions.
+        """
+        found, coding = self.found, self.coding
+        if by_workflow:
+            found = found.drop(columns=["week", *(coding.key(n) for n in ("model", VERSION))],
+                               errors="ignore")  # fmt: skip
+        credits = self.credits if factor == 1.0 else {SCORE: self.credits[SCORE]}
+        step, penalty, squared = self._penalties(factor, credits)
+        n = found["n"].to_numpy(np.int64)
+        sums = _sums_of(found) | {"penalty": penalty, "penalty_squared": squared}
+        cells = decoded(found, coding, known=self.found["step"].to_numpy(np.int64) > 0, step=step,
+                        sums=sums)  # fmt: skip
+        own = penalty / n if self.exact else np.zeros(n.size)
+        merged = cells.merged(np.unique(own, return_inverse=True)[1].astype(np.int64))
+        for name, table in credits.items():
+            merged.sums[name] = _scores(merged, table)
+        return merged
+
+    def _penalties(
+        self, factor: float, credits: Mapping[str, CreditTable]
+    ) -> tuple[Codes, NDArray[np.float64], NDArray[np.float64]]:
+        """Return step, sum and sum of squares of the penalties at a multiple of the ceilings."""
+        classes = len(self.coding.taxonomy.names)
+        outcome = self.found["outcome"].to_numpy(np.int64)
+        place = self.found["step"].to_numpy(np.int64)
+        # The cost of a run of class k and step j is above low[k, j] and up to high[j] ceilings.
+        high = np.array([0.0, *(cut.at for cut in self.cuts), np.inf])[place]
+        low = np.zeros((classes, len(self.cuts) + 2))
+        for j, cut in enumerate(self.cuts, 1):
+            low[:, j + 1] = low[:, j]
+            low[slice(None) if cut.of is None else cut.of, j + 1] = cut.at
+        above = low[outcome, place]
+        over = (place > 0) & (high > factor)
+        most = over & (above >= 2 * factor)
+        n, ratio, squared = (
+            self.found[name].fillna(0).to_numpy(np.float64)
+            for name in ("n", "ratio", "ratio_squared")
+        )
+        between = over & ~most
+        penalty = np.where(between, np.maximum(ratio / factor - n, 0.0), most * n)
+        squares = np.maximum(squared / factor**2 - 2 * ratio / factor + n, 0.0)
+        step = over.astype(np.int64)
+        for k, worth in _between(credits):
+            step += over & (outcome == k) & (above >= factor * (1 + worth))
+        return step, penalty, np.where(between, squares, most * n)
+
+
+def _cuts_of(credits: Mapping[str, CreditTable], factors: Sequence[float]) -> tuple[_Cut, ...]:
+    """Return where penalties begin and end at each ceiling, and where they reach a credit."""
+    every: set[float] = set()
+    own: set[tuple[float, int]] = set()
+    for factor in (1.0, *factors):
+        tables = credits if factor == 1.0 else {SCORE: credits[SCORE]}
+        every |= {factor, 2 * factor}
+        own |= {(factor * (1 + worth), k) for k, worth in _between(tables)}
+    found = [_Cut(at=at, of=None) for at in every]
+    found += [_Cut(at=at, of=k) for at, k in own if at not in every]
+    return tuple(sorted(found, key=lambda cut: (cut.at, -1 if cut.of is None else cut.of)))
+
+
 def count_cells(
-    narrow: Relation,
+    coded: Relation,
     engine: Engine,
     credits: Mapping[str, CreditTable],
     coding: Coding,
     *,
     exact: bool,
-    by_workflow: bool = False,
-) -> Cells:
-    """Count cells, sorted by their keys; with `by_workflow`, across weeks, models and versions.
-
-    The score of a run is linear in its penalty between two credits of its class, so that sums over
-    the runs between them give the sum of scores. With `exact` each distinct penalty is a cell.
-    """
-    texts = ("workflow",) if by_workflow else ()
+) -> Counted:
+    """Count the rows in one scan, those that do not count too; `exact`: by every distinct ratio."""
+    cuts = _cuts_of(credits, coding.factors)
     found = engine.run(
         query(
             "cells",
-            narrow=narrow,
+            coded=coded,
             exact=exact,
-            steps=STEPS,
-            head_below=HEAD_BELOW,
-            between=_between(credits),
-            by_workflow=by_workflow,
-            names=NAMES,
-            below_model=BELOW_MODEL,
-            **coding.flags(*texts, *(["stratum"] if by_workflow else [])),
+            cuts=[
+                {"cut": cut.at, "cut_class": cut.of, "cut_place": j, "of_class": cut.of is not None}
+                for j, cut in enumerate(cuts, 1)
+            ],
+            last=len(cuts) + 1,
+            **coding.flags(),
+            **coding.keys(),
         )
     )
-    missing = {name: None for name in coding.texts if name not in found}
-    cells = decoded(found.assign(**missing), coding)
-    sums = dict(cells.sums)
-    for name, table in credits.items():
-        sums[name] = _scores(cells, table)
-    order = np.lexsort((sums["penalty"], cells.rank()))
-    return cells.take(order, {name: column[order] for name, column in sums.items()})
+    return Counted(found=found, cuts=cuts, coding=coding, credits=credits, exact=exact)
 
 
-def decoded(found: pd.DataFrame, coding: Coding) -> Cells:
-    """Return groups as cells, in the order of the groups."""
-    number = found["place"].to_numpy(np.int64)
-    head, tail = number // (HEAD_BELOW * STEPS), number // STEPS % HEAD_BELOW
-    kinds = tail // (2 * CLASSES)
-    week, workflow = coding.of_head(found, head)
+def _sums_of(found: pd.DataFrame) -> dict[str, NDArray[Any]]:
+    """Return the sums of grouped rows."""
     sums: dict[str, NDArray[Any]] = {
         name: found[name].fillna(0).to_numpy(np.int64 if name.startswith("n") else np.float64)
         for name in SUMS
         if name in found
     }
     sums.setdefault("units", sums["n_costed"].astype(np.float64))
+    return sums
+
+
+def decoded(
+    found: pd.DataFrame,
+    coding: Coding,
+    *,
+    known: NDArray[np.bool_],
+    step: Codes,
+    sums: Mapping[str, NDArray[Any]],
+) -> Cells:
+    """Return grouped rows as cells, in their order."""
     return Cells(
         success=coding.taxonomy.place(coding.taxonomy.success),
-        week=week,
-        workflow=workflow,
-        model=coding.labels(found, kinds // NAMES % NAMES, "model"),
-        agent_version=coding.labels(found, kinds // (NAMES * NAMES), VERSION),
-        stratum=coding.labels(found, kinds % NAMES, "stratum"),
+        week=week_of(found),
+        workflow=coding.labels(found, "workflow"),
+        model=coding.labels(found, "model"),
+        agent_version=coding.labels(found, VERSION),
+        stratum=coding.labels(found, "stratum"),
         weight=found["weight"].to_numpy(np.float64) if "weight" in found else np.ones(len(found)),
-        outcome=tail // 2 % CLASSES,
-        known=tail % 2,
-        step=number % STEPS,
-        sums=sums,
+        outcome=found["outcome"].to_numpy(np.int64),
+        known=known.astype(np.int64),
+        step=step,
+        sums=dict(sums),
     )
 
 
-def _between(credits: Mapping[str, CreditTable]) -> list[dict[str, Any]]:
+def _between(credits: Mapping[str, CreditTable]) -> list[tuple[int, float]]:
     """Return the credits of each class within (0, 1): its runs are cut there by their penalty."""
     tables = [t for c in credits.values() for t in (c.credit, *c.by_workflow.values())]
     return [
-        {"between_class": place, "between": worth}
+        (place, worth)
         for place, of_class in enumerate(zip(*tables, strict=True))
         for worth in sorted({float(credit) for credit in of_class if 0 < credit < 1})
     ]
@@ -364,6 +452,11 @@ class Binned:
     high: Column
     total: Column
 
+    @property
+    def known(self) -> int:
+        """The number of rows with a value."""
+        return int(self.n[self.bin != MISSING].sum())
+
     def frame(self) -> pd.DataFrame:
         """Return the bins of known values with their smallest and largest value."""
         columns = {
@@ -378,22 +471,23 @@ class Binned:
         return known
 
 
-def binned(narrow: Relation, column: str | None, engine: Engine, coding: Coding) -> Binned:
+def binned(
+    coded: Relation, column: str | None, engine: Engine, coding: Coding, *, by_workflow: bool = True
+) -> Binned:
     """Count the values of a column (None: no values) by week, workflow and bin."""
     found = engine.run(
         query(
-            "bins", narrow=narrow, width=WIDTH, missing=MISSING, zero=ZERO, bins=BINS,
-            **({"column": column} if column else {}), **coding.flags("workflow"),
+            "bins", coded=coded, missing=MISSING, zero=ZERO, bins=BINS,
+            **({"column": column} if column else {}),
+            **(coding.keys("workflow") if by_workflow else {"keys": []}),
         )
     )  # fmt: skip
-    number = found["place"].to_numpy(np.int64)
-    week, workflow = coding.of_head(found, number // WIDTH)
     columns = {
         name: found[name].to_numpy(np.float64, na_value=np.nan) for name in ("low", "high", "total")
     }
     return Binned(
-        week=week, workflow=workflow, bin=number % WIDTH + MISSING, n=found["n"].to_numpy(np.int64),
-        **columns,
+        week=week_of(found), workflow=coding.labels(found, "workflow"),
+        bin=found["bin"].to_numpy(np.int64), n=found["n"].to_numpy(np.int64), **columns,
     )  # fmt: skip
 
 
@@ -527,12 +621,12 @@ class Tasks:
 class Counting:
     """Input of the counting of tasks.
 
-    `narrow` holds the coded `rows`; each of the `no_task` rows is a task of its own; `n_strata`
+    `coded` holds the `rows` in numbers; each of the `no_task` rows is a task of its own; `n_strata`
     counts the strata that occur.
     """
 
     rows: Relation
-    narrow: Relation
+    coded: Relation
     engine: Engine
     coding: Coding
     credits: Mapping[str, CreditTable]
@@ -552,17 +646,24 @@ class Counting:
 
 
 def count_tasks(
-    counting: Counting, *, most_tasks: int, named: bool = False, by: Sequence[str] = BY
+    counting: Counting,
+    *,
+    most_tasks: int,
+    named: bool = False,
+    by: Sequence[str] = BY,
+    distinct: int | None = None,
 ) -> Tasks:
     """Return totals by task; a trace without a task is a task of its own.
 
     With `named`, tasks have names shared between sources (``t`` and the id), and totals exist even
-    where no task repeats. Above `most_tasks` there are no names, and totals by each of `by`.
+    where no task repeats. Above `most_tasks` there are no names, and totals by each of `by`. The
+    `distinct` tasks are counted unless their number is given.
     """
-    n, no_task, narrow = counting.n, counting.no_task, counting.narrow
-    tasked = query("tasked", rows=narrow) if no_task else narrow
-    # Traces without a task are distinct: duplicates are dropped.
-    distinct = counting.engine.distinct(tasked, "task", n - no_task)[0] + no_task
+    n, no_task, coded = counting.n, counting.no_task, counting.coded
+    if distinct is None:
+        tasked = query("tasked", rows=coded) if no_task else coded
+        # Traces without a task are distinct: duplicates are dropped.
+        distinct = counting.engine.distinct(tasked, "task", n - no_task)[0] + no_task
     if n == distinct and not (named and distinct <= most_tasks):
         return Tasks(table=None, n=n)
     if distinct <= most_tasks:
@@ -572,7 +673,7 @@ def count_tasks(
 
 def _by_task(counting: Counting, *, named: bool) -> pd.DataFrame:
     keys = {"alone": "trace_id", "task": "task"} if counting.no_task else {"task": "task"}
-    found = _totals(counting, alone="alone" in keys)
+    found = _totals(counting, alone="alone" in keys, by_week=True)
     names = [_texts(counting, key, column) for key, column in keys.items()]
     number = np.full(len(found), -1, dtype=np.int64)
     start = 0
@@ -605,17 +706,11 @@ def _by_group(counting: Counting, distinct: int, most_tasks: int, every: Sequenc
     groups = max(1, most // max(1, counting.n_strata))
     tables = {}
     for by in every:
-        texts = tuple(name for name in counting.coding.texts if name in (by, "stratum"))
-        if not (by == "week" or counting.coding.names[by] or by in texts):
+        names = None if by == "week" else counting.coding.names[by]
+        if by != "week" and names == ():
             continue
-        found = _totals(
-            counting,
-            by,
-            "stratum",
-            groups=groups,
-            without_head=by in ("model", VERSION),
-            **{f"by_{by}": True},
-        )
+        own = ("stratum", "weight") if by == "week" else (by, "stratum", "weight")
+        found = _totals(counting, *own, groups=groups, by_week=by == "week")
         tables[by] = _task_frame(found, counting, found["unit"].to_numpy(np.int64), None, by)
     by, smallest = min(tables.items(), key=lambda item: len(item[1]))
     columns = smallest.columns.drop(by)
@@ -626,21 +721,16 @@ def _by_group(counting: Counting, distinct: int, most_tasks: int, every: Sequenc
     return Tasks(table=totals[columns], n=distinct, grouped=True, by=tables)
 
 
-def _totals(counting: Counting, *texts: str, **which: Any) -> pd.DataFrame:
+def _totals(counting: Counting, *keys: str, **which: Any) -> pd.DataFrame:
     coding = counting.coding
     asked = query(
         "tasks",
-        narrow=counting.narrow,
-        names=NAMES,
-        steps=STEPS,
-        head_below=HEAD_BELOW,
-        below_model=BELOW_MODEL,
-        below_version=BELOW_VERSION,
-        whole_tail="groups" not in which,
+        coded=counting.coded,
         credits=[_credits(name, coding, table) for name, table in counting.credits.items()],
         whole=[_credits(GROSS, coding, counting.credits[SCORE])] if counting.own_credit else [],
         **which,
-        **coding.flags(*texts),
+        **coding.flags(),
+        **coding.keys(*keys),
     )
     return counting.engine.run(asked)
 
@@ -653,8 +743,10 @@ def _task_frame(
     by: str | None = None,
 ) -> pd.DataFrame:
     """Return totals sorted by task and keys; each group of tasks lies within a stratum."""
-    missing = {name: None for name in counting.coding.texts if name not in found}
-    cells = decoded(found.assign(**missing), counting.coding)
+    cells = decoded(
+        found, counting.coding, known=found["cost_known"].to_numpy(np.bool_),
+        step=found["step"].to_numpy(np.int64), sums=_sums_of(found),
+    )  # fmt: skip
     task = number if by is None else ranked(number, cells.stratum)
     task = np.unique(task, return_inverse=True)[1].astype(np.int64)
     order = np.argsort(cells.rank(task), kind="stable")
@@ -669,18 +761,20 @@ def _task_frame(
 
 def _credits(score: str, coding: Coding, table: CreditTable) -> dict[str, Any]:
     """Return the credit of a class, and the workflows in which it differs."""
-    names = coding.names["workflow"]
-    own = [
-        ({"own_name": name} if names is None else {"own_workflow": names.index(name) + 1})
-        | {"own_class": k, "own_credit": float(credit)}
-        for name, row in table.by_workflow.items()
-        if names is None or name in names
-        for k, credit in enumerate(row)
-    ]
+    names, key = coding.names["workflow"], coding.key("workflow")
     return {
         "score": score,
-        "own": [] if names is None else own,
-        "own_named": own if names is None else [],
+        "own_key": key,
+        "own": [
+            {
+                "own_workflow": name if names is None else names.index(name) + 1,
+                "own_class": k,
+                "own_credit": float(credit),
+            }
+            for name, row in table.by_workflow.items()
+            if names is None or name in names
+            for k, credit in enumerate(row)
+        ],
         "any": [
             {"any_class": k, "any_credit": float(credit)} for k, credit in enumerate(table.credit)
         ],

@@ -46,6 +46,8 @@ _TEXTS = (
 
 _SHOWN = ("workflow", "outcome", "cost_usd", "units", "weight", "started_at")
 _NO_TEXT, _NO_NUMBER = "CAST(NULL AS VARCHAR)", "CAST(NULL AS DOUBLE)"
+# Words of a check, as `truth_of_word` of the statements reads them too.
+TRUE, FALSE = ("true", "t", "yes", "y"), ("false", "f", "no", "n")
 MAX_USD = 1e6
 MAX_UNITS = MAX_WEIGHT = 1e9
 SHOWN = 80
@@ -333,7 +335,8 @@ def check(
     Only `workflows` count, any when None; of the columns of gates the `further` ones are read.
     `context_window` is that of runs that state none.
     """
-    words = class_of_word(taxonomy)
+    passed, failed, ended = (class_of_word(taxonomy)[word] for word in (PASSED, NOT_PASSED, ERROR))
+    words = dict.fromkeys(TRUE, passed) | dict.fromkeys(FALSE, failed) | {ERROR: ended}
     own_window = {} if context_window is None else {"window": float(context_window)}
     return query(
         "checked",
@@ -343,10 +346,13 @@ def check(
         known=[{"known": name} for name in workflows or ()],
         any_workflow=workflows is None,
         classes=[{"class": name} for name in taxonomy.names],
-        passed_class=words[PASSED],
-        failed_class=words[NOT_PASSED],
-        ended_class=words[ERROR],
-        error_word=ERROR,
+        passed_class=passed,
+        failed_class=failed,
+        ended_class=ended,
+        passed_place=taxonomy.place(passed),
+        failed_place=taxonomy.place(failed),
+        ended_place=taxonomy.place(ended),
+        words=[{"word": word, "place": taxonomy.place(name)} for word, name in words.items()],
         not_told=NO_VERDICT,
         verdicts=[{"verdict": name} for name in verdict_names(taxonomy)],
         arms=[{"arm": name} for name in PERTURBATIONS],

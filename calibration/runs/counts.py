@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
@@ -12,8 +12,6 @@ import pandas as pd
 from calibration.errors import InputError
 from calibration.records import HARNESS, PERTURBATIONS, VERSION
 from calibration.runs.cells import (
-    BELOW_MODEL,
-    BELOW_STRATUM,
     LENGTHS,
     MOST_EXACT,
     MOST_TASKS,
@@ -21,7 +19,9 @@ from calibration.runs.cells import (
     SHOWN_BY,
     Cells,
     Coding,
+    Counted,
     Counting,
+    Tasks,
     at_ceiling,
     binned,
     coding,
@@ -97,9 +97,6 @@ P = ParamSpec("P")
 
 # Of a bin of lengths.
 SUMMED = ("of", "hits", "total", "low", "high")
-
-# Facts that rest on columns which a source may lack.
-OF_COLUMNS = ("timed", "clocked", "tasked", "tiered", "levels", "bad_lengths")
 
 
 def count_signals(
@@ -177,7 +174,7 @@ def _signal_table(found: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 
 
 def count_lengths(
-    narrow: Relation, engine: Engine, coding: Coding, *, n: int, n_tasks: int | None
+    coded: Relation, engine: Engine, coding: Coding, *, n: int, n_tasks: int | None
 ) -> tuple[LengthSums, ...]:
     """Count success by bins of each recorded length; bins hold about equal numbers of runs."""
     units, found = n if n_tasks is None else n_tasks, []
@@ -185,7 +182,7 @@ def count_lengths(
     for column, key in SHOWN_BY.items():
         if column not in coding.used or not n:
             continue
-        bins = binned(narrow, key, engine, coding).frame().groupby("bin")
+        bins = binned(coded, key, engine, coding, by_workflow=False).frame().groupby("bin")
         narrowest = bins.agg(n=("n", "sum"), low=("low", "min"), high=("high", "max"))
         if narrowest.empty:
             continue
@@ -193,20 +190,18 @@ def count_lengths(
         table = engine.run(
             query(
                 "lengths",
-                narrow=narrow,
+                coded=coded,
                 column=key,
                 edges=[{"edge": edge, "edge_place": k} for k, edge in enumerate(edges)],
                 last=len(edges),
                 success=coding.taxonomy.place(coding.taxonomy.success),
-                below_model=BELOW_MODEL,
-                below_stratum=BELOW_STRATUM,
                 tasks=n_tasks is not None,
                 **groups,
-                **coding.flags("stratum"),
+                **coding.flags(),
+                **coding.keys("stratum"),
             )
         )
-        strata = [name for name in ("layer", "stratum") if name in table]
-        table["stratum"] = table.groupby(strata, dropna=False, sort=True).ngroup()
+        table["stratum"] = coding.labels(table, "stratum").codes
         table = table.astype({"place": "int64", "n": "int64"} | dict.fromkeys(SUMMED, "float64"))
         unit = pd.factorize(table["unit"])[0]
         found.append(
@@ -442,7 +437,7 @@ def _by_type_first(
 
     @wraps(count)
     def counted(source: Source, /, *args: P.args, **options: P.kwargs) -> ProductionCounts:
-        plain = _typed(source, options) if source.large else None
+        plain = _typed(source, options) if source.texts and source.large else None
         if plain is not None:
             try:
                 found = count(plain, *args, **options)
@@ -521,7 +516,8 @@ def production_counts(
     watch : collection of str, optional
         Trace ids to look out for.
     listed : mapping of str to int, optional
-        For each class, the number of first traces whose latest start is wanted, for `list_runs`.
+        For each class, the number of first traces that `list_runs` is to find; see
+        `ProductionCounts.listed_before`.
     lengths : bool, default False
         Also count success by steps, tokens and share of the context window.
     context_window : int, optional
@@ -558,14 +554,17 @@ def production_counts(
         rows, engine, used, taxonomy, None if workflows is None else tuple(workflows),
         tuple(ceiling_factors),
     )  # fmt: skip
-    kept, facts, set_aside = _kept(rows, source, ceilings, codes, watch)
-    narrow = kept.narrow
-    exact = facts["n"] <= most_exact
-    cells = count_cells(narrow, engine, credits, codes, exact=exact)
-    costs = binned(narrow, "cost", engine, codes)
-    latencies = binned(narrow, "latency" if "latency_s" in used else None, engine, codes)
+    kept = _kept(rows, source, ceilings, codes, credits, watch, most_exact)
+    facts, coded, set_aside = kept.facts, kept.coded, kept.set_aside
+    if "difficulty" in used:
+        levels = query("names", rows=coded, column="difficulty", most=facts["n"])
+        facts["levels"] = len(engine.run(levels)) or None
+    cells = kept.counted.cells()
+    costs = binned(coded, "cost", engine, codes)
+    timed = "latency" if "latency_s" in used else None
+    latencies = binned(coded, timed, engine, codes, by_workflow=False)
     counting = Counting(
-        rows=kept.rows, narrow=narrow, engine=engine, coding=codes, credits=credits,
+        rows=kept.rows, coded=coded, engine=engine, coding=codes, credits=credits,
         n=facts["n"], no_task=facts["no_task"], n_strata=np.unique(cells.stratum.codes).size,
     )  # fmt: skip
     tasks = None
@@ -588,14 +587,20 @@ def production_counts(
             n_tasks=tasks.n if tasks else None,
         ),
         lengths=count_lengths(
-            narrow, engine, codes, n=facts["n"], n_tasks=tasks.n if tasks else None
+            coded, engine, codes, n=facts["n"], n_tasks=tasks.n if tasks else None
         )
         if lengths
         else (),
         set_aside=tuple(set_aside),
-        notes=_notes(facts, cells, taxonomy, used, zone),
+        notes=_notes(
+            facts | {"no_latency": facts["n"] - latencies.known - facts["bad_latency"]},
+            cells,
+            taxonomy,
+            used,
+            zone,
+        ),
         watched=kept.watched,
-        listed_until=_until(narrow, engine, taxonomy, listed or {}) if "started_at" in used else {},
+        listed_before=_before(cells, taxonomy, listed or {}),
         n_read=facts["n"] + sum(rows.n for rows in set_aside),
         n_kept=facts["n"],
         first=_utc(facts["first"]),
@@ -606,7 +611,7 @@ def production_counts(
             else None
         ),
         at_ceilings={
-            factor: _at_ceiling(counting, factor, most_tasks if tasks else None, exact=exact)
+            factor: _at_ceiling(counting, kept.counted, factor, most_tasks, tasks)
             for factor in ceiling_factors
         },
         unit_costs=_unit_costs(counting, unit_costs) if unit_costs else None,
@@ -614,20 +619,16 @@ def production_counts(
 
 
 def _at_ceiling(
-    counting: Counting, factor: float, most_tasks: int | None, *, exact: bool
+    counting: Counting, counted: Counted, factor: float, most_tasks: int, known: Tasks | None
 ) -> AtCeiling:
-    """Count cells, and tasks up to `most_tasks`, with every ceiling multiplied."""
-    narrow = at_ceiling(counting.narrow, counting.coding, factor)
-    credits = {SCORE: counting.credits[SCORE]}
-    moved = replace(counting, narrow=narrow, credits=credits)
-    tasks = (
-        None if most_tasks is None else count_tasks(moved, most_tasks=most_tasks, by=["workflow"])
-    )
-    cells = count_cells(
-        narrow, counting.engine, credits, counting.coding, exact=exact, by_workflow=True
-    )
+    """Return cells, and tasks where they are known, with every ceiling multiplied."""
+    tasks = None
+    if known is not None:
+        coded = at_ceiling(counting.coded, counting.coding, factor)
+        moved = replace(counting, coded=coded, credits={SCORE: counting.credits[SCORE]})
+        tasks = count_tasks(moved, most_tasks=most_tasks, by=["workflow"], distinct=known.n)
     return AtCeiling(
-        cells=cells.frame(),
+        cells=counted.cells(factor, by_workflow=True).frame(),
         tasks=tasks.table if tasks else None,
         tasks_by=tasks.by if tasks else {},
     )
@@ -645,10 +646,16 @@ def _unit_costs(counting: Counting, outcomes: Sequence[str]) -> UnitCosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    """The rows that count, as checked and as codes; whether a watched trace may be among them."""
+    """The rows that count, as checked, coded and counted, facts about them, and those set aside.
+
+    `watched` is whether a watched trace may be among them.
+    """
 
     rows: Relation
-    narrow: Relation
+    coded: Relation
+    counted: Counted
+    facts: dict[str, Any]
+    set_aside: list[SetAsideRows]
     watched: bool
 
 
@@ -657,65 +664,73 @@ def _kept(
     source: Source,
     ceilings: Mapping[str, float | None],
     codes: Coding,
+    credits: Mapping[str, CreditTable],
     watch: Collection[str],
-) -> tuple[_Kept, dict[str, Any], list[SetAsideRows]]:
-    """Return the rows that count, facts about them, and the rows set aside."""
+    most_exact: int,
+) -> _Kept:
+    """Count the rows and set aside those that do not count, with the reason, and duplicates."""
     engine = source.engine
 
     def in_numbers(checked: Relation) -> Relation:
-        return engine.keep(codes.code(price(checked, ceilings, codes.factors)), "narrow")
+        coded = codes.code(price(checked, ceilings, codes.factors))
+        # Few rows cost less than planning the statement anew, and many statements read tasks.
+        often = "task_id" in codes.used or not {*SHOWN_BY}.isdisjoint(codes.used)
+        return engine.keep(coded, "coded") if often or not source.large else coded
 
-    narrow = in_numbers(rows)
-    counts, facts = _facts(narrow, engine, codes)
+    def counted(coded: Relation, *, exact: bool) -> Counted:
+        return count_cells(coded, engine, credits, codes, exact=exact)
+
+    coded = in_numbers(rows)
+    every = counted(coded, exact=False)
     set_aside = unreadable_lines(source)
+    by_reason = every.found.groupby("reason")["n"].sum()
+    counts = {int(reason): int(n) for reason, n in zip(by_reason.index, by_reason, strict=True)}
     if set(counts) - {0}:
         set_aside += rows_set_aside(rows, source, counts, codes.taxonomy)
-        rows, narrow = query("counting", rows=rows), query("counting", rows=narrow)
-    distinct, watched = engine.distinct(narrow, "id", facts["n"], watch)
-    if distinct != facts["n"]:
+        rows, coded = query("counting", rows=rows), query("counting", rows=coded)
+    n = counts.get(0, 0)
+    distinct, watched = engine.distinct(coded, "id", n, watch)
+    if distinct != n:
         found = deduplicate(rows, engine)
         set_aside += duplicates_set_aside(found, source, rows)
         rows = engine.keep(found.rows, "kept")
-        narrow = in_numbers(rows)
-        _, facts = _facts(narrow, engine, codes)
-    return _Kept(rows=rows, narrow=narrow, watched=watched), facts, set_aside
+        coded = in_numbers(rows)
+        every = counted(coded, exact=False)
+        n = int(every.good.found["n"].sum())
+    if n <= most_exact:
+        every = counted(coded, exact=True)
+    return _Kept(
+        rows=rows, coded=coded, counted=every.good, facts=_facts(every.good.found, n),
+        set_aside=set_aside, watched=watched,
+    )  # fmt: skip
 
 
-def _facts(
-    narrow: Relation, engine: Engine, codes: Coding
-) -> tuple[dict[int, int], dict[str, Any]]:
-    """Count rows by reason and collect the notes on those that count, in one pass."""
-    found = engine.run(query("facts", narrow=narrow, **codes.flags()))
-    counts = {int(k): int(n) for k, n in zip(found["reason"], found["n"], strict=True)}
-    good = found[found["reason"] == 0]
-    if good.empty:
-        return counts, dict.fromkeys(FACTS, 0) | {"first": None, "last": None}
-    row: dict[str, Any] = dict.fromkeys(OF_COLUMNS, 0) | {"first": None, "last": None}
-    row |= dict(good.iloc[0])
-    n = int(row["n"])
-    facts: dict[str, Any] = {name: int(row[name]) for name in FACTS if name in row}
+def _facts(found: pd.DataFrame, n: int) -> dict[str, Any]:
+    """Add up the facts about the rows that count."""
+    facts: dict[str, Any] = dict.fromkeys(FACTS, 0) | {"n": n, "first": None, "last": None}
+    facts |= {name: int(found[name].sum()) for name in FACTS if name in found}
     facts |= {
-        "no_time": n - int(row["timed"]),
-        "no_cost": n - int(row["costed"]),
-        "no_latency": n - int(row["clocked"]) - facts["bad_latency"],
-        "no_task": n - int(row["tasked"]),
+        "no_time": int(found.loc[found["week"].isna(), "n"].sum()),
+        "no_cost": n - int(found["n_costed"].sum()),
+        "no_task": n - int(found["tasked"].sum() if "tasked" in found else 0),
     }
-    facts["levels"] = int(row["levels"]) or None
-    facts["edge"] = int(row["edge"]) / int(row["tiered"]) if row["tiered"] else None
-    return counts, facts | {"first": row["first"], "last": row["last"]}
+    if "first" in found and n:
+        facts |= {"first": found["first"].min(), "last": found["last"].max()}
+    tiered = int(found["tiered"].sum()) if "tiered" in found else 0
+    return facts | {"edge": int(found["edge"].sum()) / tiered if tiered else None}
 
 
-def _until(
-    narrow: Relation, engine: Engine, taxonomy: Taxonomy, listed: Mapping[str, int]
-) -> dict[str, datetime]:
-    """Return the time of the last of the first `n` traces, where that many have a time."""
+def _before(cells: Cells, taxonomy: Taxonomy, listed: Mapping[str, int]) -> dict[str, datetime]:
+    """Return the end of the week with the last of the first `n` runs, where so many have a time."""
     found = {}
     for outcome, n in listed.items():
-        asked = query("first_times", narrow=narrow, place=taxonomy.place(outcome), first=n)
-        times = engine.run(asked)["at"]
-        until = _utc(times.max()) if len(times) == n else None
-        if until is not None:
-            found[outcome] = until
+        own = (cells.outcome == taxonomy.place(outcome)) & (cells.week.codes >= 0)
+        reached = np.bincount(cells.week.codes[own], weights=cells.sums["n"][own]).cumsum()
+        week = int(np.searchsorted(reached, n))
+        if week < reached.size:
+            year, number = map(int, cells.week.names[week].split("-W"))
+            monday = datetime.fromisocalendar(year, number, 1).replace(tzinfo=UTC)
+            found[outcome] = monday + timedelta(weeks=1)
     return found
 
 
@@ -786,33 +801,34 @@ def list_runs(
     *,
     outcomes: Collection[str],
     first: int | None = None,
-    until: Mapping[str, datetime] | None = None,
+    before: Mapping[str, datetime] | None = None,
 ) -> pd.DataFrame:
     """Return the runs of some classes, each class in order of time, with the columns of `LISTED`.
 
     Runs without a time come last; duplicates are kept. `source` must be freshly opened: a reader
     keeps the rows that it has read. At most `first` runs of each class are returned, all when None;
-    `until` (UTC) is the latest start of the runs of each class.
+    that many start `before` a moment (UTC), where it is known.
     """
     if not outcomes:
         return pd.DataFrame(columns=LISTED)
-    engine = source.engine
-    rows: Relation = _rows(source, reading)
-    limits = {name: at_utc(moment) for name, moment in (until or {}).items() if name in outcomes}
-    if limits and len(limits) == len(outcomes):
-        # Few rows, found in one pass.
-        latest = max(moment for moment in limits.values() if moment is not None)
-        rows = engine.keep(query("listed", rows=rows, latest=latest), "listed")
+    engine, rows = source.engine, _rows(source, reading)
+    some: dict[str, Any] = {} if first is None else {"first": first}
+    bounds = [moment for moment in map((before or {}).get, outcomes) if moment is not None]
+    if first is not None and len(bounds) == len(outcomes):
+        rows = query("listed", rows=rows, latest=at_utc(max(bounds)))
+        classes = [{"outcome": name} for name in outcomes]
+        found = engine.run(query("first_runs", rows=rows, classes=classes, several=True, **some))
     else:
         rows = query("listed", rows=rows)
-    frames = []
-    # One query per class: the engine keeps the first rows without sorting them all.
-    for outcome in outcomes:
-        asked: dict[str, Any] = {} if first is None else {"first": first}
-        if outcome in limits:
-            asked["before"] = limits[outcome]
-        frames.append(engine.run(query("first_runs", rows=rows, outcome=outcome, **asked)))
-    found = pd.concat(frames, ignore_index=True)
+        # One query per class: the engine keeps the first rows without sorting them all.
+        frames = [
+            engine.run(
+                query("first_runs", rows=rows, classes=[{"outcome": name}],
+                      single=first is not None, **some)
+            )
+            for name in outcomes
+        ]  # fmt: skip
+        found = pd.concat(frames, ignore_index=True)
     return found.assign(week=week_names(found["week"]).astype(object))
 
 

@@ -384,7 +384,7 @@ class DuckDB:
         distinct, seen = 0, False
         watched = self._hashes_of(watch)
         for part in range(parts):
-            hashes = self._hashes(rows, column, part, parts)
+            hashes = self._hashes(rows, column, n, part, parts)
             hashes.sort()
             distinct += int(np.count_nonzero(hashes[1:] != hashes[:-1])) + bool(hashes.size)
             if hashes.size and not seen:
@@ -396,9 +396,18 @@ class DuckDB:
         rows = self.connection.execute("SELECT hash(unnest($1::VARCHAR[]))", [list(texts)])
         return np.array([row[0] for row in rows.fetchall()], dtype=np.uint64)
 
-    def _hashes(self, rows: Relation, column: str, part: int, parts: int) -> NDArray[np.uint64]:
+    def _hashes(
+        self, rows: Relation, column: str, n: int, part: int, parts: int
+    ) -> NDArray[np.uint64]:
+        """Return the hashes of a part of at most `n` rows, without a second copy of them."""
         some = {"parts": parts, "part": part} if parts > 1 else {}
         found = query("identities", rows=rows, column=column, **some)
+        if parts == 1:
+            hashes, filled = np.empty(n, np.uint64), 0
+            for batch in self._batches(found):
+                hashes[filled : filled + batch.size] = batch
+                filled += batch.size
+            return hashes[:filled]
         return np.concatenate([np.empty(0, np.uint64), *self._batches(found)])
 
     def _batches(self, found: Query) -> Iterator[NDArray[np.uint64]]:
@@ -426,12 +435,10 @@ class _Server:
     def distinct(
         self, rows: Relation, column: str, n: int, watch: Collection[str] = ()
     ) -> tuple[int, bool]:
-        """Count distinct values."""
-        found = int(self.run(query("distinct", rows=rows, column=column))["n"][0])
-        if not watch:
-            return found, False
-        seen = self.run(query("watched", rows=rows, column=column, watched=sorted(watch)))
-        return found, bool(seen["n"][0])
+        """Count distinct hashes: texts of many rows would be sorted on disk."""
+        watched = [{"watched": text} for text in sorted(watch)]
+        found = self.run(query("distinct", rows=rows, column=column, watch=watched)).iloc[0]
+        return int(found["n"]), bool(found["seen"])
 
 
 class Postgres(_Server):

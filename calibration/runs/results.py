@@ -224,8 +224,8 @@ class UnitCosts:
 class ProductionCounts:
     """Counts of production traces; the columns are described in `calibration.runs`.
 
-    `watched` is true if a trace to look out for may be among the rows. `listed_until` is the latest
-    start of the first traces of each class, for `list_runs`. `n_tasks` is None without a column of
+    `watched` is true if a trace to look out for may be among the rows. The first traces of each
+    class start before `listed_before`, for `list_runs`. `n_tasks` is None without a column of
     tasks. `first` and `last` are in UTC. `n_read` includes the rows set aside. `at_ceilings` and
     `unit_costs` are there if asked for. `by_type` is true if all texts of a file were plain numbers
     and times.
@@ -243,7 +243,7 @@ class ProductionCounts:
     set_aside: tuple[SetAsideRows, ...]
     notes: Notes
     watched: bool
-    listed_until: Mapping[str, datetime]
+    listed_before: Mapping[str, datetime]
     n_read: int
     n_kept: int
     first: datetime | None

@@ -38,8 +38,9 @@ DEFAULT_MEMORY = "50%"
 # A small file that unpacks to gigabytes is hostile or a mistake: by default, reading takes at most
 # this and so much for each byte of the files.
 BASE_BYTES, BYTES_PER_BYTE = 500_000_000, 50
-# Bytes of text from which a second way of reading costs less than it saves.
-LARGE = 4_000_000
+# Bytes of text from which a second way of reading costs less than it saves, and rows of Parquet
+# from which reading a few columns anew costs less than storing all in numbers.
+LARGE, MANY = 4_000_000, 1_000_000
 # Rows of Parquet that repeat one value take no bytes; different traces do.
 MANY_ROWS, MOST_ROWS_PER_BYTE = 10_000_000, 20
 
@@ -78,11 +79,11 @@ TRACES = StoredTable('"traces"')
 class Source:
     """A table of traces in an engine.
 
-    `texts` are values read once and kept, `large` if reading them by type first pays; `file` and
-    `row` name the columns with the place of a row, `first_row` its first number; `rejects` is true
-    if the reader keeps unparsable lines, and `null_is_unreadable` if it returns an empty row for
-    them. The workflows of `results` of benchmarks, and of a store, are those that occur: a taxonomy
-    need not know of them.
+    `texts` are values read once and kept; `large` if reading many rows anew costs more than
+    planning a statement; `file` and `row` name the columns with the place of a row, `first_row` its
+    first number; `rejects` is true if the reader keeps unparsable lines, and `null_is_unreadable`
+    if it returns an empty row for them. The workflows of `results` of benchmarks, and of a store,
+    are those that occur: a taxonomy need not know of them.
     """
 
     engine: Engine
@@ -259,14 +260,14 @@ def _read(engine: DuckDB, paths: list[str], kind: str, name: str) -> Source:
     plain = [glob.escape(path) for path in paths]
     files = "[" + ", ".join(map(_literal, plain)) + "]"
     if kind == "parquet":
-        _check_rows(engine, files, paths, name)
+        rows = _checked_rows(engine, files, paths, name)
         engine.connection.execute(
             f"CREATE TEMP VIEW traces AS SELECT * FROM read_parquet({files}, "
             "filename='asr_file', file_row_number=true, union_by_name=true)"
         )
         return Source(
             engine=engine, table=TRACES, columns=engine.columns(TRACES), name=name,
-            file="asr_file", row="file_row_number", first_row=0,
+            file="asr_file", row="file_row_number", first_row=0, large=rows >= MANY,
         )  # fmt: skip
     if kind == "csv":
         scan = _csv_scan(engine, plain)
@@ -317,7 +318,8 @@ def _first_line(engine: DuckDB, path: str) -> str:
     return "" if not lines else str(lines[0][0])
 
 
-def _check_rows(engine: DuckDB, files: str, paths: list[str], name: str) -> None:
+def _checked_rows(engine: DuckDB, files: str, paths: list[str], name: str) -> int:
+    """Return the number of rows, unless they are too many for the bytes."""
     ((rows,),) = engine.connection.execute(
         f"SELECT coalesce(sum(num_rows), 0)::BIGINT FROM parquet_file_metadata({files})"
     ).fetchall()
@@ -326,6 +328,7 @@ def _check_rows(engine: DuckDB, files: str, paths: list[str], name: str) -> None
         raise InputError(
             f"{name}: holds {rows:,} rows in {size:,} bytes, which cannot be different traces"
         )
+    return int(rows)
 
 
 def _bound(engine: DuckDB, paths: list[str]) -> None:
@@ -412,7 +415,7 @@ def open_postgres(dsn: str, table: str, *, schema: str | None = None) -> Iterato
         except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
             where = "" if schema is None else f" in the schema {schema!r:.80}"
             raise InputError(f"PostgreSQL: there is no table {table!r:.80}{where}") from None
-        yield Source(engine=engine, table=own, columns=columns, name=table)
+        yield Source(engine=engine, table=own, columns=columns, name=table, large=True)
     except psycopg.Error as error:
         raise InputError(f"PostgreSQL, {table}: {_redacted(error, parts)}") from None
     finally:
@@ -442,7 +445,7 @@ def open_spark(table: Any, *, session: Any = None) -> Iterator[Source]:
     engine, own = Spark(session, name), StoredTable(quoted(name))
     shown = table if isinstance(table, str) else name
     try:
-        yield Source(engine=engine, table=own, columns=engine.columns(own), name=shown)
+        yield Source(engine=engine, table=own, columns=engine.columns(own), name=shown, large=True)
     finally:
         engine.close()
         session.catalog.dropTempView(name)

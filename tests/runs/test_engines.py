@@ -22,6 +22,8 @@ from calibration.runs import (
     open_spark,
     production_counts,
 )
+from calibration.runs.counts import Reading, list_runs
+from calibration.runs.engines import Query
 from calibration.runs.results import verdict_names
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from tests.classes import TAXONOMY
@@ -49,8 +51,42 @@ def taxonomy() -> Taxonomy:
 
 def count(source: Source) -> ProductionCounts:
     return production_counts(
-        source, taxonomy=taxonomy(), further={"fork": FORK}, lengths=True, context_window=1_000
-    )
+        source, taxonomy=taxonomy(), further={"fork": FORK}, lengths=True, context_window=1_000,
+        ceiling_factors=(0.5, 2.0),
+    )  # fmt: skip
+
+
+# What a report on files reads, without tasks.
+PLAIN = (
+    "trace_id", "workflow", "outcome", "cost_usd", "started_at", "latency_s", "model",
+    "agent_version", "stratum",
+)  # fmt: skip
+
+
+def asked_by_a_report(source: Source, patch: pytest.MonkeyPatch) -> list[str]:
+    """Return the statements of a report without tasks, as the engine runs them."""
+    found: list[str] = []
+    engine: Any = source.engine
+    translated = engine._translated
+
+    def heard(query: Query) -> tuple[str, dict[str, Any]]:
+        text, parameters = translated(query)
+        found.append(text)
+        return text, parameters
+
+    patch.setattr(engine, "_translated", heard)
+    follow = taxonomy().follow_up
+    counts = production_counts(
+        source, taxonomy=taxonomy(), further={"fork": FORK}, lengths=True, watch=["r1", "r2"],
+        listed=dict.fromkeys(follow, 3), ceiling_factors=(0.5, 2.0), most_exact=0,
+    )  # fmt: skip
+    assert counts.listed_before.keys() == follow.keys()
+    listed = list_runs(
+        source, Reading(taxonomy=taxonomy()), outcomes=tuple(follow), first=3,
+        before=counts.listed_before,
+    )  # fmt: skip
+    assert listed.groupby("outcome").size().to_dict() == dict.fromkeys(follow, 3)
+    return found
 
 
 def small(path: Path) -> pd.DataFrame:
@@ -126,6 +162,16 @@ class TestPostgres:
         assert ours.n_kept == N
         assert_same_counts(ours, theirs)
 
+    def test_five_statements_and_no_texts_told_apart(
+        self, postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        frame = pd.read_parquet(write_table(tmp_path / "f.parquet", 400, many_costs=True))
+        load(postgres, frame[[name for name in PLAIN if name in frame]], "plain")
+        with open_postgres(postgres, "plain") as source:
+            asked = asked_by_a_report(source, monkeypatch)
+        assert len(asked) == 5
+        assert not any("COUNT(DISTINCT" in text for text in asked)
+
     def test_a_table_that_is_not_there(self, postgres: str) -> None:
         with (
             pytest.raises(InputError, match="no table 'nothing'"),
@@ -155,3 +201,13 @@ class TestSpark:
         gc.collect()
         assert_same_counts(ours, theirs)
         assert not spark.catalog.listTables()
+
+    def test_five_statements_and_no_texts_told_apart(
+        self, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        frame = spark.read.parquet(str(write_table(tmp_path / "f.parquet", 400, many_costs=True)))
+        with open_spark(frame.select(*(c for c in PLAIN if c in frame.columns))) as source:
+            asked = asked_by_a_report(source, monkeypatch)
+        gc.collect()
+        assert len(asked) == 5
+        assert not any("COUNT(DISTINCT" in text for text in asked)

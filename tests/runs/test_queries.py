@@ -24,7 +24,7 @@ FILES = {path.stem for path in FOLDER.glob("*.sql")} - {
 # Asked by servers or of files only.
 OTHERS: dict[str, dict[str, Any]] = {
     "firsts": {},
-    "distinct": {"column": "id"}, "watched": {"column": "id", "watched": ["a"]},
+    "distinct": {"column": "id", "watch": [{"watched": "a"}]},
 }  # fmt: skip
 DIALECTS = ("postgres", "spark", "bigquery", "snowflake")
 FORK = CreditTable(credit=(1, 0.3, 0.1, 0, 0), by_workflow={"research": (0.9, 0.4, 0, 0, 0)})
@@ -94,7 +94,7 @@ def asked() -> dict[str, set[str]]:
                 ceiling_factors=[0.5], unit_costs=["complete"],
             )  # fmt: skip
             reading = Reading(taxonomy=taxonomy, since=at)
-            list_runs(source, reading, outcomes=["complete"], first=2, until={"complete": at})
+            list_runs(source, reading, outcomes=["complete"], first=2, before={"complete": at})
             count_named(source, reading, [("research", "r1")])
             tagged = laid_out(source, {}, conflicts=True)
             assert tagged is not None
@@ -106,7 +106,7 @@ def asked() -> dict[str, set[str]]:
         with open_frame(mixed) as source, pytest.raises(InputError, match="is both"):
             production_counts(source, **options, gates=GateQuery())
     for name, values in OTHERS.items():
-        hear(query(name, rows=StoredTable('"narrow"'), **values))
+        hear(query(name, rows=StoredTable('"coded"'), **values))
     return found
 
 

@@ -372,7 +372,7 @@ def work_lists(place: Place, read: ProductionRead) -> Iterator[WorkList]:
             read.reading,
             outcomes=tuple(read.taxonomy.follow_up),
             first=SHOWN_RUNS,
-            until=read.counts.listed_until,
+            before=read.counts.listed_before,
         ).rename(columns=OURS)
     cells = read.counts.cells
     for outcome, goes_to in read.taxonomy.follow_up.items():

@@ -1,12 +1,12 @@
--- The narrow table with the penalties at other ceilings.
+-- The coded rows with the penalties at other ceilings.
 SELECT
-  "head", "tail", "outcome", "cost",
+  "week",
+  "outcome",
+  "cost_known",
+  "cost",
   "@at" AS "penalty",
   "units", -- if units
-  "weight", -- if weight
   "task", -- if task_id
-  "workflow", -- if workflow_text
-  "model", -- if model_text
-  "stratum", -- if stratum_text
+  "@key", -- each keys
   "id"
-FROM "narrow"
+FROM "coded"

@@ -1,7 +1,8 @@
 -- The values of a column by week, workflow and bin of 1/128 of a factor e.
 SELECT
-  "place",
-  "workflow", -- if workflow_text
+  "week",
+  "@key", -- each keys
+  "bin",
   count(*) AS "n",
   min("value") AS "low",
   max("value") AS "high",
@@ -9,21 +10,20 @@ SELECT
 FROM (
   SELECT
     *,
-    "head" * $width - $missing + coalesce(
-      CASE
-        WHEN "value" = 0 THEN $zero
-        WHEN "value" > 0 AND "value" <= 1e300 THEN CAST(floor(ln("value") * $bins) AS BIGINT)
-      END, $missing
-    ) AS "place"
+    CASE
+      WHEN "value" > 0 AND "value" <= 1e300 THEN CAST(floor(ln("value") * $bins) AS INTEGER)
+      WHEN "value" = 0 THEN $zero
+      ELSE $missing
+    END AS "bin"
   FROM (
     SELECT
-      "head",
-      "workflow", -- if workflow_text
+      *,
       CAST("@column" AS DOUBLE) AS "value" -- if column
       CAST(NULL AS DOUBLE) AS "value" -- unless column
-    FROM "narrow"
+    FROM "coded"
   ) AS "valued"
 ) AS "binned"
 GROUP BY
-  "workflow", -- if workflow_text
-  "place"
+  "week",
+  "@key", -- each keys
+  "bin"

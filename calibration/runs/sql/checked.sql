@@ -1,15 +1,20 @@
 -- The rows of a source in our own columns, each with the first reason against it (0: it counts) and
--- the value that is bad. "given": the columns as they could be read, null where there is none.
+-- the value that is bad; "class" is the place of its class. "given": the columns as they could be
+-- read, null where there is none.
 SELECT
-  "trace_id", "workflow", "known_class" AS "outcome", "cost", "units", "weight", "stratum", "model",
-  "agent_version",
+  "trace_id", "workflow", "class", "cost", "units", "weight", "stratum", "model", "agent_version",
+  CASE
+    WHEN "listed_class" IS NOT NULL THEN "outcome"
+    WHEN "class" = $passed_place THEN $passed_class
+    WHEN "class" = $failed_place THEN $failed_class
+    WHEN "class" = $ended_place THEN $ended_class
+  END AS "outcome",
   -- Ids of tasks collide between workflows.
   "workflow" || $apart || "task_id" AS "task",
   "trial", "status",
   CASE WHEN NOT "bad_latency" THEN "latency" END AS "latency",
   CASE WHEN NOT "time_absurd" THEN "at" END AS "at",
-  "naive", "no_units", "bad_latency",
-  coalesce("known_class" <> "outcome", FALSE) AS "in_words",
+  "naive", "no_units", "bad_latency", "in_words",
   CAST("reason" AS TINYINT) AS "reason",
   -- Written out inside of the cases: few rows need it, and a time takes long to write.
   CASE "reason"
@@ -52,9 +57,9 @@ FROM (
       WHEN "trace_id" IS NULL THEN $missing_trace_id
       WHEN "workflow" IS NULL THEN $missing_workflow
       WHEN NOT "known_workflow" THEN $unknown_workflow
-      WHEN "outcome" IS NULL THEN $missing_outcome
-      WHEN "outcome" = $not_told THEN $no_verdict
-      WHEN "known_class" IS NULL THEN $unknown_class
+      WHEN "class" IS NULL AND "outcome" IS NULL THEN $missing_outcome
+      WHEN "class" IS NULL AND "outcome" = $not_told THEN $no_verdict
+      WHEN "class" IS NULL THEN $unknown_class
       WHEN "cost_unreadable" THEN $unreadable_cost
       WHEN "cost_endless" THEN $not_finite_cost
       WHEN "cost" < 0 THEN $negative_cost
@@ -77,18 +82,7 @@ FROM (
       coalesce("at" < CAST($first_day AS TIMESTAMP) OR "at" >= CAST($day_after AS TIMESTAMP), FALSE)
         AS "time_absurd",
       "latency_unreadable" OR "latency_endless" OR coalesce("latency" < 0, FALSE) AS "bad_latency",
-      CASE
-        WHEN FALSE THEN FALSE
-        WHEN "workflow" = $known THEN TRUE -- each known
-        ELSE $any_workflow
-      END AS "known_workflow",
-      CASE
-        WHEN FALSE THEN NULL
-        WHEN "outcome" = $class THEN "outcome" -- each classes
-        WHEN truth_of_word("outcome") THEN $passed_class
-        WHEN NOT truth_of_word("outcome") THEN $failed_class
-        WHEN lower(stripped_of("outcome")) = $error_word THEN $ended_class
-      END AS "known_class",
+      "listed_class" IS NULL AND "class" IS NOT NULL AS "in_words",
       CASE
         WHEN "perturbation" IS NULL THEN TRUE
         WHEN "perturbation" = $arm THEN TRUE -- each arms
@@ -121,6 +115,32 @@ FROM (
       no_whole("escalated_read", "escalated_unreadable", "escalated_endless") AS "bad_escalated",
       "feedback_unreadable" OR "feedback_endless"
         OR ("feedback" IS NOT NULL AND NOT ("feedback" BETWEEN -1 AND 1)) AS "bad_feedback"
-    FROM "given"
+    FROM (
+      SELECT
+        *,
+        coalesce(
+          "listed_class",
+          -- Used once, so that it is evaluated for the rows alone that need it.
+          number_at(
+            [CAST(NULL AS INTEGER)
+              , $place -- each words
+            ],
+            place_of(lower(stripped_of("outcome")), [''
+              , $word -- each words
+            ])
+          )
+        ) AS "class"
+      FROM (
+        SELECT
+          *,
+          place_of("workflow", [''
+            , $known -- each known
+          ]) IS NOT NULL OR $any_workflow AS "known_workflow",
+          place_of("outcome", [''
+            , $class -- each classes
+          ]) - 1 AS "listed_class"
+        FROM "given"
+      ) AS "placed"
+    ) AS "classed"
   ) AS "read"
 ) AS "judged"

@@ -1,8 +1,16 @@
--- The runs of a class in order of time, those without a time last.
-SELECT *
-FROM "rows"
+-- The runs of some classes in order of time, those without a time last.
+SELECT "outcome", "trace_id", "workflow", "model", "task", "week", "at", "cost", "latency"
+FROM (
+  SELECT
+    *,
+    row_number() OVER (PARTITION BY "outcome" ORDER BY "at" IS NULL, "at", "trace_id") AS "place" -- if several
+  FROM "rows"
+  WHERE
+    FALSE
+    OR "outcome" = $outcome -- each classes
+) AS "placed"
 WHERE
-  "outcome" = $outcome
-  AND "at" <= $before -- if before
-ORDER BY "at" IS NULL, "at", "trace_id"
-LIMIT $first -- if first
+  TRUE
+  AND "place" <= $first -- if several
+ORDER BY "outcome", "at" IS NULL, "at", "trace_id"
+LIMIT $first -- if single

@@ -12,6 +12,13 @@ CREATE OR REPLACE TEMP MACRO list_of(given) AS string_split(given, ';');
 
 CREATE OR REPLACE TEMP MACRO once_of(given) AS list_distinct(given);
 
+-- The place of a text in a list, from 1, null where it is not there: the lists begin with a text that
+-- does not occur. And the number at such a place. DuckDB looks up each distinct text of a block once.
+
+CREATE OR REPLACE TEMP MACRO place_of(given, names) AS list_position(names, given) - 1;
+
+CREATE OR REPLACE TEMP MACRO number_at(numbers, place) AS list_extract(numbers, place + 1);
+
 -- Numbers.
 
 CREATE OR REPLACE TEMP MACRO fits_number(given) AS
@@ -56,11 +63,11 @@ CREATE OR REPLACE TEMP MACRO moment_in_zone(given, place) AS
 CREATE OR REPLACE TEMP MACRO week_of(given) AS
   CAST(floor((CAST(epoch(given) AS DOUBLE) / 86400 - 4) / 7) AS INTEGER);
 
--- What stands for a text where only its being the same matters, and one of n numbers from it.
+-- A number that stands for a text where only its being the same matters, and one of n from it.
 
-CREATE OR REPLACE TEMP MACRO identity_of(given) AS given;
+CREATE OR REPLACE TEMP MACRO identity_of(given) AS hash(given);
 
-CREATE OR REPLACE TEMP MACRO group_of(given, n) AS CAST(abs(hash(given)) % n AS BIGINT);
+CREATE OR REPLACE TEMP MACRO group_of(given, n) AS CAST((given & 2147483647) % n AS BIGINT);
 
 -- Words.
 

@@ -5,7 +5,7 @@
 CREATE OR REPLACE TEMP MACRO week_of(given) AS
   CAST(floor((floor(epoch_us(given) / 86400000000) - 4) / 7) AS INTEGER);
 
-CREATE OR REPLACE TEMP MACRO identity_of(given) AS hash(given);
+CREATE OR REPLACE TEMP MACRO group_of(given, n) AS CAST(given % n AS BIGINT);
 
 -- Numbers and times as nearly all files write them; an error where only a closer look can tell.
 CREATE OR REPLACE TEMP MACRO plain_number(given) AS
@@ -24,6 +24,3 @@ CREATE OR REPLACE TEMP MACRO plain_moment(given) AS
     THEN CAST(given AS TIMESTAMPTZ)
     ELSE error('no plain time')
   END;
-
--- Of what identity_of gave.
-CREATE OR REPLACE TEMP MACRO group_of(given, n) AS CAST(given % n AS BIGINT);

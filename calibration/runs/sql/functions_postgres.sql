@@ -4,5 +4,8 @@ CREATE FUNCTION list_of(given) AS string_to_array(given, ';');
 
 CREATE FUNCTION once_of(given) AS ARRAY(SELECT DISTINCT unnest(given));
 
-CREATE FUNCTION group_of(given, n) AS
-  CAST((hashtextextended(given, 0) & 2147483647) % n AS BIGINT);
+CREATE FUNCTION identity_of(given) AS hashtextextended(given, 0);
+
+CREATE FUNCTION place_of(given, names) AS array_position(names, given) - 1;
+
+CREATE FUNCTION number_at(numbers, place) AS numbers[place + 1];

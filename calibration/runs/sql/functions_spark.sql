@@ -2,4 +2,8 @@
 
 CREATE FUNCTION localised(given, place) AS to_utc_timestamp(given, place);
 
-CREATE FUNCTION group_of(given, n) AS CAST((hash(given) & 2147483647) % n AS BIGINT);
+CREATE FUNCTION identity_of(given) AS xxhash64(given);
+
+CREATE FUNCTION place_of(given, names) AS nullif(array_position(names, given), 0) - 1;
+
+CREATE FUNCTION number_at(numbers, place) AS element_at(numbers, CAST(place + 1 AS INTEGER));

@@ -1,7 +1,7 @@
 -- The rows without duplicates: those of a trace of their own, and one of those that are identical.
 SELECT
-  "trace_id", "workflow", "outcome", "cost", "units", "weight", "stratum", "model", "agent_version",
-  "task", "trial", "status", "latency", "at", "tier", "difficulty", "category", "loops",
+  "trace_id", "workflow", "outcome", "class", "cost", "units", "weight", "stratum", "model",
+  "agent_version", "task", "trial", "status", "latency", "at", "tier", "difficulty", "category", "loops",
   "data_corruption", "tags", "tool_calls", "tool_errors", "looped", "looped_in_a_row", "n_steps",
   "total_tokens", "context_share", "escalated", "feedback", "verdict", "bad_tools", "bad_loops",
   "bad_lengths", "bad_escalated", "bad_feedback", "bad_verdict", "naive", "no_units",

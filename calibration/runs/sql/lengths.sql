@@ -2,8 +2,7 @@
 SELECT
   "place",
   "unit",
-  "layer",
-  "stratum", -- if stratum_text
+  "@key", -- each keys
   count(*) AS "n",
   sum("weight") AS "of", -- if weight
   CAST(count(*) AS DOUBLE) AS "of", -- unless weight
@@ -20,19 +19,17 @@ FROM (
       WHEN "value" <= $edge THEN $edge_place -- each edges
       ELSE $last
     END AS "place",
-    "tail" % $below_model - "tail" % $below_stratum AS "layer",
     group_of( -- if groups
     coalesce("task", "id") -- if tasks
     "id" -- unless tasks
     , $groups) -- if groups
     AS "unit"
   FROM (
-    SELECT *, CAST("@column" AS DOUBLE) AS "value" FROM "narrow"
+    SELECT *, CAST("@column" AS DOUBLE) AS "value" FROM "coded"
   ) AS "valued"
   WHERE "value" IS NOT NULL
 ) AS "placed"
 GROUP BY
-  "stratum", -- if stratum_text
   "place",
-  "unit",
-  "layer"
+  "@key", -- each keys
+  "unit"

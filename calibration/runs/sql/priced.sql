@@ -1,5 +1,5 @@
 -- Week, ceiling, whether cost and ceiling are known, and the penalty. Step by step: a column that is
--- used twice is computed once.
+-- used twice is computed once, one that is not used not at all.
 SELECT
   *,
 -- each factors:
@@ -19,11 +19,13 @@ FROM (
     SELECT
       *,
       week_of("at") AS "week",
-      CAST(
-        CASE
-          WHEN FALSE THEN NULL
-          WHEN "workflow" = $limited THEN $limit -- each ceilings
-        END AS DOUBLE
+      number_at(
+        [CAST(NULL AS DOUBLE)
+          , $limit -- each ceilings
+        ],
+        place_of("workflow", [''
+          , $limited -- each ceilings
+        ])
       ) * "units" AS "ceiling"
     FROM "rows"
   ) AS "held"

@@ -1,8 +1,8 @@
 -- The versions of the traces that are there more than once; the first row of each stands for it.
 -- Rows are of one version where every column that is read has the same value.
 SELECT
-  "trace_id", "workflow", "outcome", "cost", "units", "weight", "stratum", "model", "agent_version",
-  "task", "trial", "status", "latency", "at", "tier", "difficulty", "category", "loops",
+  "trace_id", "workflow", "outcome", "class", "cost", "units", "weight", "stratum", "model",
+  "agent_version", "task", "trial", "status", "latency", "at", "tier", "difficulty", "category", "loops",
   "data_corruption", "tags", "tool_calls", "tool_errors", "looped", "looped_in_a_row", "n_steps",
   "total_tokens", "context_share", "escalated", "feedback", "verdict", "bad_tools", "bad_loops",
   "bad_lengths", "bad_escalated", "bad_feedback", "bad_verdict",
@@ -18,4 +18,4 @@ FROM "rows"
 WHERE "trace_id" IN (SELECT "trace_id" FROM "repeated")
 GROUP BY
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
-  27, 28, 29, 30, 31, 32, 33, 34, 35, 36
+  27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37
