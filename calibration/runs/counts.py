@@ -37,7 +37,6 @@ from calibration.runs.columns import (
     SHOWN,
     WHY,
     Deduplicated,
-    at_utc,
     by_type,
     check,
     checked_zone,
@@ -481,7 +480,8 @@ def production_counts(
     named_tasks: bool = False,
     gates: GateQuery | None = None,
     watch: Collection[str] = (),
-    listed: Mapping[str, int] | None = None,
+    listed: Collection[str] = (),
+    n_listed: int = 20,
     lengths: bool = False,
     context_window: int | None = None,
     ceiling_factors: Sequence[float] = (),
@@ -515,9 +515,8 @@ def production_counts(
         Also return the tables for gates.
     watch : collection of str, optional
         Trace ids to look out for.
-    listed : mapping of str to int, optional
-        For each class, the number of first traces that `list_runs` is to find; see
-        `ProductionCounts.listed_before`.
+    listed : collection of str, optional
+        Classes whose first `n_listed` traces are wanted.
     lengths : bool, default False
         Also count success by steps, tokens and share of the context window.
     context_window : int, optional
@@ -600,7 +599,13 @@ def production_counts(
             zone,
         ),
         watched=kept.watched,
-        listed_before=_before(cells, taxonomy, listed or {}),
+        listed=(
+            _first_runs(
+                kept.rows, engine, cells, {name: taxonomy.place(name) for name in listed}, n_listed
+            )
+            if listed
+            else None
+        ),
         n_read=facts["n"] + sum(rows.n for rows in set_aside),
         n_kept=facts["n"],
         first=_utc(facts["first"]),
@@ -720,18 +725,35 @@ def _facts(found: pd.DataFrame, n: int) -> dict[str, Any]:
     return facts | {"edge": int(found["edge"].sum()) / tiered if tiered else None}
 
 
-def _before(cells: Cells, taxonomy: Taxonomy, listed: Mapping[str, int]) -> dict[str, datetime]:
-    """Return the end of the week with the last of the first `n` runs, where so many have a time."""
-    found = {}
-    for outcome, n in listed.items():
-        own = (cells.outcome == taxonomy.place(outcome)) & (cells.week.codes >= 0)
+def _first_runs(
+    rows: Relation, engine: Engine, cells: Cells, places: Mapping[str, int], n: int
+) -> pd.DataFrame:
+    """Return the first `n` runs of each class, given with its place, in the columns of `LISTED`."""
+    ends = []
+    for place in places.values():
+        own = (cells.outcome == place) & (cells.week.codes >= 0)
         reached = np.bincount(cells.week.codes[own], weights=cells.sums["n"][own]).cumsum()
         week = int(np.searchsorted(reached, n))
         if week < reached.size:
             year, number = map(int, cells.week.names[week].split("-W"))
-            monday = datetime.fromisocalendar(year, number, 1).replace(tzinfo=UTC)
-            found[outcome] = monday + timedelta(weeks=1)
-    return found
+            ends.append(datetime.fromisocalendar(year, number, 1) + timedelta(weeks=1))
+    if len(ends) == len(places):
+        # The weeks up to the last of these ends hold them all: few rows to sort.
+        rows = query("listed", rows=rows, latest=max(ends))
+        return _in_time(rows, engine, tuple(places), several=True, first=n)
+    # One query per class: the engine keeps the first rows without sorting them all.
+    rows = query("listed", rows=rows)
+    found = [_in_time(rows, engine, (name,), single=True, first=n) for name in places]
+    return pd.concat(found, ignore_index=True)
+
+
+def _in_time(
+    rows: Relation, engine: Engine, outcomes: Collection[str], **some: Any
+) -> pd.DataFrame:
+    """Return runs of some classes, each class in order of time."""
+    classes = [{"outcome": name} for name in outcomes]
+    found = engine.run(query("first_runs", rows=rows, classes=classes, **some))
+    return found.assign(week=week_names(found["week"]).astype(object))
 
 
 def _utc(at: Any) -> datetime | None:
@@ -780,10 +802,7 @@ TAG, RUN = "asr_tag", "asr_run"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How the rows of a source are read: arguments of `production_counts`.
-
-    `by_type` is that of its result: all texts are plain numbers and times.
-    """
+    """How the rows of a source are read: arguments of `production_counts`."""
 
     taxonomy: Taxonomy
     columns: Mapping[str, str | None] | None = None
@@ -792,44 +811,17 @@ class Reading:
     since: datetime | None = None
     until: datetime | None = None
     further: tuple[str, ...] = ()
-    by_type: bool = False
 
 
-def list_runs(
-    source: Source,
-    reading: Reading,
-    *,
-    outcomes: Collection[str],
-    first: int | None = None,
-    before: Mapping[str, datetime] | None = None,
-) -> pd.DataFrame:
-    """Return the runs of some classes, each class in order of time, with the columns of `LISTED`.
+def list_runs(source: Source, reading: Reading, *, outcomes: Collection[str]) -> pd.DataFrame:
+    """Return all runs of some classes, each class in order of time, with the columns of `LISTED`.
 
     Runs without a time come last; duplicates are kept. `source` must be freshly opened: a reader
-    keeps the rows that it has read. At most `first` runs of each class are returned, all when None;
-    that many start `before` a moment (UTC), where it is known.
+    keeps the rows that it has read.
     """
     if not outcomes:
         return pd.DataFrame(columns=LISTED)
-    engine, rows = source.engine, _rows(source, reading)
-    some: dict[str, Any] = {} if first is None else {"first": first}
-    bounds = [moment for moment in map((before or {}).get, outcomes) if moment is not None]
-    if first is not None and len(bounds) == len(outcomes):
-        rows = query("listed", rows=rows, latest=at_utc(max(bounds)))
-        classes = [{"outcome": name} for name in outcomes]
-        found = engine.run(query("first_runs", rows=rows, classes=classes, several=True, **some))
-    else:
-        rows = query("listed", rows=rows)
-        # One query per class: the engine keeps the first rows without sorting them all.
-        frames = [
-            engine.run(
-                query("first_runs", rows=rows, classes=[{"outcome": name}],
-                      single=first is not None, **some)
-            )
-            for name in outcomes
-        ]  # fmt: skip
-        found = pd.concat(frames, ignore_index=True)
-    return found.assign(week=week_names(found["week"]).astype(object))
+    return _in_time(query("listed", rows=_rows(source, reading)), source.engine, outcomes)
 
 
 def count_named(source: Source, reading: Reading, names: Collection[tuple[str, str]]) -> int:
@@ -851,8 +843,6 @@ def columns_of(source: Source) -> tuple[str, ...]:
 def _rows(source: Source, reading: Reading) -> Relation:
     used = mapped(reading.columns, columns_of(source), source.name, further=reading.further)
     workflows = [w.name for w in reading.taxonomy.workflows]
-    if reading.by_type and source.texts:
-        source = by_type(source, used)
     rows = check(
         source, used, taxonomy=reading.taxonomy,
         workflows=workflows if reading.known_workflows_only and not source.results else None,

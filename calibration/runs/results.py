@@ -224,11 +224,10 @@ class UnitCosts:
 class ProductionCounts:
     """Counts of production traces; the columns are described in `calibration.runs`.
 
-    `watched` is true if a trace to look out for may be among the rows. The first traces of each
-    class start before `listed_before`, for `list_runs`. `n_tasks` is None without a column of
-    tasks. `first` and `last` are in UTC. `n_read` includes the rows set aside. `at_ceilings` and
-    `unit_costs` are there if asked for. `by_type` is true if all texts of a file were plain numbers
-    and times.
+    `watched` is true if a trace to look out for may be among the rows. `listed` are the first
+    traces of some classes, if asked for. `n_tasks` is None without a column of tasks. `first` and
+    `last` are in UTC. `n_read` includes the rows set aside. `at_ceilings` and `unit_costs` are
+    there if asked for. `by_type` is true if all texts of a file were plain numbers and times.
     """
 
     cells: pd.DataFrame
@@ -243,7 +242,7 @@ class ProductionCounts:
     set_aside: tuple[SetAsideRows, ...]
     notes: Notes
     watched: bool
-    listed_before: Mapping[str, datetime]
+    listed: pd.DataFrame | None
     n_read: int
     n_kept: int
     first: datetime | None

@@ -7,9 +7,6 @@ from typing import Any
 import pytest
 
 from calibration.runs import sources
-from calibration.runs.counts import Reading, list_runs
-from calibration.runs.sources import open_files
-from tests.classes import TAXONOMY
 from tests.runs.tables import assert_same_counts, count
 
 PLAIN = {
@@ -84,12 +81,12 @@ def test_a_line_that_cannot_be_read_and_a_column_of_two_uses(
     assert by_type.cells["model"].tolist() == texts.cells["model"].tolist() == ["7"]
 
 
-def test_runs_are_listed_by_type(tmp_path: Path) -> None:
+def test_runs_are_listed_by_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "f.csv", outcome="abandoned")
-    found = []
-    for by_type in (False, True):
-        with open_files([path]) as source:
-            reading = Reading(taxonomy=TAXONOMY, by_type=by_type)
-            found.append(list_runs(source, reading, outcomes=["abandoned", "complete"]))
-    assert found[0].to_dict("list") == found[1].to_dict("list")
-    assert found[1]["trace_id"].tolist() == ["d", "a", "b", "c"]
+    for n in (1, 9):  # the weeks hold so many, or not
+        by_type, texts = both(path, monkeypatch, listed=["abandoned", "complete"], n_listed=n)
+        assert by_type.by_type
+        assert by_type.listed is not None
+        assert texts.listed is not None
+        assert by_type.listed.to_dict("list") == texts.listed.to_dict("list")
+        assert by_type.listed["trace_id"].tolist() == ["d", "a", "b", "c"][: 2 if n == 1 else 4]

@@ -22,7 +22,6 @@ from calibration.runs import (
     open_spark,
     production_counts,
 )
-from calibration.runs.counts import Reading, list_runs
 from calibration.runs.engines import Query
 from calibration.runs.results import verdict_names
 from calibration.taxonomy import Taxonomy, default_taxonomy
@@ -78,14 +77,10 @@ def asked_by_a_report(source: Source, patch: pytest.MonkeyPatch) -> list[str]:
     follow = taxonomy().follow_up
     counts = production_counts(
         source, taxonomy=taxonomy(), further={"fork": FORK}, lengths=True, watch=["r1", "r2"],
-        listed=dict.fromkeys(follow, 3), ceiling_factors=(0.5, 2.0), most_exact=0,
+        listed=follow, n_listed=3, ceiling_factors=(0.5, 2.0), most_exact=0,
     )  # fmt: skip
-    assert counts.listed_before.keys() == follow.keys()
-    listed = list_runs(
-        source, Reading(taxonomy=taxonomy()), outcomes=tuple(follow), first=3,
-        before=counts.listed_before,
-    )  # fmt: skip
-    assert listed.groupby("outcome").size().to_dict() == dict.fromkeys(follow, 3)
+    assert counts.listed is not None
+    assert counts.listed.groupby("outcome").size().to_dict() == dict.fromkeys(follow, 3)
     return found
 
 

@@ -87,14 +87,15 @@ def asked() -> dict[str, set[str]]:
         with open_frame(rows(), most_hashes=10) as source:
             production_counts(
                 source, **options, gates=GateQuery(model="m", trace_ids=("r1",)), since=at,
-                timezone="Europe/Berlin", watch=["r1"], listed={"complete": 2}, context_window=9,
+                timezone="Europe/Berlin", watch=["r1"], listed=["complete"], n_listed=2,
+                context_window=9,
             )  # fmt: skip
             production_counts(
                 source, **options, most_exact=0, most_tasks=2, credit=FORK, lengths=True,
                 ceiling_factors=[0.5], unit_costs=["complete"],
             )  # fmt: skip
             reading = Reading(taxonomy=taxonomy, since=at)
-            list_runs(source, reading, outcomes=["complete"], first=2, before={"complete": at})
+            list_runs(source, reading, outcomes=["complete"])
             count_named(source, reading, [("research", "r1")])
             tagged = laid_out(source, {}, conflicts=True)
             assert tagged is not None

@@ -127,6 +127,7 @@ def read_production(
     window: Window | None = None,
     named_tasks: bool = False,
     gates: GateQuery | None = None,
+    listed: bool = False,
     lengths: bool = False,
     ceiling_factors: Sequence[float] = (),
     unit_costs: Sequence[str] = (),
@@ -134,8 +135,8 @@ def read_production(
     """Read production files, or another place; `window` overrides that of the options.
 
     `named_tasks` makes tasks of two files comparable; `gates` adds the counts that gates need,
-    `lengths` those of success by the length of runs; `ceiling_factors` and `unit_costs` are as in
-    `production_counts`.
+    `listed` the first runs of each class to review, `lengths` those of success by the length of
+    runs; `ceiling_factors` and `unit_costs` are as in `production_counts`.
 
     Raises
     ------
@@ -164,7 +165,8 @@ def read_production(
             named_tasks=named_tasks,
             gates=gates,
             watch=[trace_id for _, trace_id in reference],
-            listed=dict.fromkeys(known.follow_up, SHOWN_RUNS),
+            listed=known.follow_up if listed else (),
+            n_listed=SHOWN_RUNS,
             lengths=lengths,
             context_window=options.context_window,
             ceiling_factors=ceiling_factors,
@@ -182,7 +184,7 @@ def read_production(
         },
         counts=counts,
         taxonomy=known,
-        reading=replace(reading, by_type=counts.by_type),
+        reading=reading,
         sources=tuple(_source(name, place.files) for name in place.names),
         columns=columns,
         tables=tables,
@@ -364,16 +366,11 @@ def tag_groups(place: Place, read: ProductionRead, options: ReportOptions) -> Ta
     return tuple(sorted(groups, key=lambda g: (-g.n, g.name or ""))), tagged.left_out
 
 
-def work_lists(place: Place, read: ProductionRead) -> Iterator[WorkList]:
+def work_lists(read: ProductionRead) -> Iterator[WorkList]:
     """Yield the number of runs to review in each class, and the first of them."""
-    with place.open() as source:
-        listed = list_runs(
-            source,
-            read.reading,
-            outcomes=tuple(read.taxonomy.follow_up),
-            first=SHOWN_RUNS,
-            before=read.counts.listed_before,
-        ).rename(columns=OURS)
+    if read.counts.listed is None:
+        raise ValueError("the runs were read without those to review")
+    listed = read.counts.listed.rename(columns=OURS)
     cells = read.counts.cells
     for outcome, goes_to in read.taxonomy.follow_up.items():
         own = cells[cells["outcome"] == read.taxonomy.place(outcome)]
@@ -472,12 +469,11 @@ def report_on_files(
     options.check_targets(taxonomy)
     with kept_open(place_of(paths)) as place:
         read = read_production(
-            place, taxonomy=taxonomy, options=options, lengths=True,
+            place, taxonomy=taxonomy, options=options, listed=True, lengths=True,
             ceiling_factors=CEILING_FACTORS,
         )  # fmt: skip
         earlier = _earlier(place, taxonomy, options)
         by_tag, tags_left_out = tag_groups(place, read, options)
-        lists = tuple(work_lists(place, read))
     settings = options.settings(place.settings(), taxonomy_path)
     by = f"outcomes of {place.given_by}, as given" if place.given_by else "outcomes as given"
     counts, (trials, left_out_models) = read.counts, passes(read, options, by)
@@ -495,7 +491,7 @@ def report_on_files(
         by_tag=by_tag,
         tags_left_out=tags_left_out,
         tag_meanings=read.taxonomy.meanings(group.name or "" for group in by_tag),
-        work_lists=lists,
+        work_lists=tuple(work_lists(read)),
         set_aside=tuple(map(left_out, counts.set_aside)),
         warnings=tuple(_warnings(read)),
         notes=(

@@ -1,4 +1,4 @@
--- The runs of some classes in order of time, those without a time last.
+-- Runs of some classes in order of time, those without a time last; so many of each.
 SELECT "outcome", "trace_id", "workflow", "model", "task", "week", "at", "cost", "latency"
 FROM (
   SELECT
