@@ -79,7 +79,10 @@ def is_package(path: Path) -> bool:
 
 
 def importers(found: dict[str, Path]) -> dict[str, set[str]]:
-    """Return who imports each module; packages count neither as modules nor as importers."""
+    """Return who imports each module, or names a class of it in full to load it when needed.
+
+    Packages count neither as modules nor as importers.
+    """
     by: dict[str, set[str]] = {name: set() for name, path in found.items() if not is_package(path)}
     for name, path in found.items():
         if is_package(path):
@@ -90,6 +93,10 @@ def importers(found: dict[str, Path]) -> dict[str, set[str]]:
                     for imported in (node.module, f"{node.module}.{alias.name}"):
                         if imported in by:
                             by[imported].add(name)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                named = node.value.rpartition(".")[0]
+                if named in by:
+                    by[named].add(name)
     return by
 
 

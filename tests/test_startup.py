@@ -17,6 +17,7 @@ HEAVY = {
     "sklearn", "streamlit", "sqlglot", "cattrs", "jsonschema", "argon2", "openai",
     "calibration.store.store", "calibration.trace_formats.detection",
     "calibration.reporting.to_json", "calibration.judging.runner", "calibration.taxonomy",
+    "calibration.analyses.demo", "calibration.analyses.judge.report", "calibration.agreement.study",
 }  # fmt: skip
 NUMBERS = {"numpy", "pandas", "pyarrow", "scipy.special", "calibration.taxonomy"}
 CODE = """
@@ -54,8 +55,14 @@ def folder(tmp_path: Path) -> Path:
     [
         ("--help", set()),
         ("report runs.csv", NUMBERS | {"duckdb"}),
-        ("agreement ratings.csv", NUMBERS),
-        ("calibrate --human labels.csv --verdicts runs.csv", NUMBERS | {"scipy.sparse"}),
+        ("report runs.csv --json", NUMBERS | {"duckdb", "calibration.reporting.to_json"}),
+        ("agreement ratings.csv", NUMBERS | {"calibration.agreement.study"}),
+        (
+            "calibrate --human labels.csv --verdicts runs.csv",
+            NUMBERS
+            | {"scipy.sparse", "calibration.analyses.judge.report"}
+            | {"calibration.agreement.study"},
+        ),
     ],
 )
 def test_a_command_loads_only_what_it_uses(folder: Path, command: str, allowed: set[str]) -> None:

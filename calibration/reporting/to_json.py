@@ -16,7 +16,8 @@ less than the dataclass. An entry is a string of words, one a key:
 ``value_pp=value%``        a fraction as percentage points
 ========================== =====================================================================
 
-or three: a key (with its brackets), the function that returns its value, and of what type that is.
+or three: a key (with its brackets), the function that returns its value, and of what type that is,
+in the words of an annotation.
 """
 
 import json
@@ -24,115 +25,33 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from calibration.agreement.annotators import (
-    AgainstKey,
-    BesideOthers,
-    BesidePanel,
-    EqualMargins,
-    MarginDifference,
-    PairAgreement,
-)
-from calibration.agreement.coefficients import Agreement
-from calibration.agreement.disagreement import Prevalence, Share
-from calibration.agreement.sample_size import ItemsNeeded
-from calibration.agreement.study import (
-    AlphaBootstrap,
-    ConfusedPair,
-    NodeAgreement,
-    Study,
-)
-from calibration.analyses.agreement.analysis import AgreementAnalysis, ReviewerProfile
-from calibration.analyses.agreement.ratings import RatingsAgreement
-from calibration.analyses.agreement.recommendations import Recommendation, next_steps
-from calibration.analyses.agreement.sample_size import PlannedAgreement
-from calibration.analyses.demo import Demo
-from calibration.analyses.evidence.data import ReviewedTrace
-from calibration.analyses.gates.baseline import Comparable
-from calibration.analyses.gates.run import GateAnalysis
-from calibration.analyses.judge.calibration import JudgeCalibration
-from calibration.analyses.judge.diagnostics import JudgeDiagnostics, Leniency
-from calibration.analyses.judge.drift import AgainstHumans, ClassDrift, JudgeDrift
-from calibration.analyses.judge.groups import GroupPair, GroupRates, GroupRow
-from calibration.analyses.judge.report import DIAGNOSTICS, DRIFT, GROUPS, JudgeReport
-from calibration.analyses.layers import CaughtBy, FailureType, LayersAnalysis
-from calibration.analyses.reliability.grading import GradingAnalysis
-from calibration.analyses.reliability.runs import ReliabilityReport, TaskReliability
-from calibration.analyses.reliability.tasks import TaskAudit
-from calibration.analyses.reliability.tools import (
-    ConversationCorrectness,
-    ConversationRow,
-    InteractionRow,
-    StoredRoutes,
-    ToolAnalysis,
-    ToolCorrectness,
-)
-from calibration.analyses.reliability.trial_changes import TrialsChange
-from calibration.analyses.reliability.trial_plan import TrialPlan
-from calibration.analyses.reliability.trials import (
-    PassFigure,
-    SuccessAfterRetries,
-    TrialsAnalysis,
-)
-from calibration.analyses.reviewers.progress import Progress, StoppingRule
-from calibration.analyses.sampling.draw import DrawnBatch
-from calibration.analyses.sampling.escalation import Audit
-from calibration.analyses.sampling.planning import Plan
-from calibration.analyses.status import StoreStatus
-from calibration.analyses.success_rate.comparison import (
-    ComparedRuns,
-    ProductionComparison,
-    SeveralRuns,
-    Side,
-)
-from calibration.analyses.success_rate.evaluation import EvaluationCheck
-from calibration.analyses.success_rate.report import (
-    AtOtherWeights,
-    Change,
-    CostPanel,
-    GoalLine,
-    Latency,
-    Origin,
-    RateGroup,
-    Signal,
-    SuccessRateReport,
-    VerdictMix,
-    VerdictWeek,
-    WorkList,
-)
-from calibration.analyses.success_rate.suggestions import (
-    CreditFit,
-    SuggestedCeiling,
-    SuggestedCeilings,
-)
-from calibration.gates.evaluate import GateResult
-from calibration.gates.gate_file import GateFile
-from calibration.judge_calibration.bias import NodeQuality, OrdinalAgreement
-from calibration.judge_calibration.groups import GroupComparison
-from calibration.judge_calibration.reviewer_error import NoiseCeiling, TwoPhase
-from calibration.reliability.predictability import Predictability
-from calibration.statistics.contingency import ClassAgainstKey
-from calibration.statistics.estimate import Estimate
-from calibration.statistics.means import MeanAgainstZero
-from calibration.statistics.resampling import TaskEstimate
-from calibration.success_rate.comparison import ClassChange, Comparison, Difference
-from calibration.success_rate.fitted_credit import ClassUsefulness, RateAtCredit
-from calibration.success_rate.pass_at_k import PassAtK
-from calibration.success_rate.ranking import RankedRuns, RunPair
-from calibration.success_rate.rate import AgentSuccessRate
-from calibration.success_rate.trend import Expectation, LastingDrop, Week, WeeklySeries
-from calibration.success_rate.trials import SuccessByLength
-from reference_dataset.repeat_pass import RepeatAgreement, RepeatPass
-from reference_dataset.statistics import DatasetReport
+# The classes are named below, not loaded: a command loads those that it prints, and only a schema
+# needs all of them.
+if TYPE_CHECKING:
+    from calibration.agreement.annotators import PairAgreement
+    from calibration.agreement.sample_size import ItemsNeeded
+    from calibration.agreement.study import AlphaBootstrap, ConfusedPair, Study
+    from calibration.analyses.agreement.analysis import AgreementAnalysis
+    from calibration.analyses.agreement.ratings import RatingsAgreement
+    from calibration.analyses.agreement.recommendations import Recommendation
+    from calibration.analyses.agreement.sample_size import PlannedAgreement
+    from calibration.analyses.evidence.data import ReviewedTrace
+    from calibration.analyses.judge.diagnostics import JudgeDiagnostics
+    from calibration.analyses.judge.report import JudgeReport
+    from calibration.analyses.success_rate.comparison import Side
+    from calibration.analyses.success_rate.report import CostPanel
+    from calibration.success_rate.rate import AgentSuccessRate
 
 Json = dict[str, Any]
 Names = Mapping[str, Sequence[str]]
-Entry = str | tuple[str, Callable[[Any], Any], Any]
+Entry = str | tuple[str, Callable[[Any], Any], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +61,7 @@ class _Key:
     place: tuple[str, ...]
     steps: tuple[str, ...]
     made: Callable[[Any], Any] | None = None
-    type: Any = None
+    type: str = ""
 
 
 def data(result: Any) -> Any:
@@ -150,6 +69,7 @@ def data(result: Any) -> Any:
 
     Examples
     --------
+    >>> from calibration.analyses.success_rate.report import Latency
     >>> data(Latency(n=2, p50=1.5, p90=None, p95=None, p99=None))
     {'n': 2, 'p50_s': 1.5, 'p90_s': None, 'p95_s': None, 'p99_s': None}
     >>> data({"interval": (0.25, np.float64(0.75)), 0.8: None})
@@ -176,8 +96,9 @@ def _data(value: Any, names: Names) -> Any:
 
 
 def _object(value: Any, names: Names) -> Json:
-    for of, read in NAMES.items():
-        if isinstance(value, of):
+    for base in type(value).__mro__:
+        read = NAMES.get(_full_name(base))
+        if read is not None:
             names = {**names, **read(value)}
     found: Json = {}
     for key in _keys(value.__class__):
@@ -218,10 +139,29 @@ def _followed(value: Any, steps: tuple[str, ...], names: Names) -> Any:
     return {key: _followed(of, rest, names) for key, of in pairs}
 
 
+def _full_name(of: type) -> str:
+    return f"{of.__module__}.{of.__qualname__}"
+
+
+@cache
+def _loaded() -> dict[str, Any]:
+    """Load every class that has a shape; return what annotations of types may name."""
+    found: dict[str, Any] = {"Json": Json, "Literal": Literal}
+    for name in (*SHAPES, *(name for name, _ in ROOTS.values())):
+        module, _, own = name.rpartition(".")
+        found[own] = getattr(import_module(module), own)
+    return found
+
+
+def _hints(of: Any) -> dict[str, Any]:
+    return get_type_hints(of, localns=_loaded() if of is _Rated else None)
+
+
 @cache
 def _keys(of: type) -> tuple[_Key, ...]:
     """Return the keys of a type: those of `SHAPES`, else one per field."""
-    entries = next((SHAPES[base] for base in of.__mro__ if base in SHAPES), None)
+    found_shapes = (SHAPES.get(_full_name(base)) for base in of.__mro__)
+    entries = next(filter(None, found_shapes), None)
     if entries is None:
         entries = tuple(field.name for field in fields(of))
     found: list[_Key] = []
@@ -257,7 +197,7 @@ def schema_of(name: str) -> Json:
     """Build the JSON Schema from the types of the results and `SHAPES`."""
     root, title = ROOTS[name]
     shared: Json = {}
-    made = _schema(root, shared)
+    made = _schema(_loaded()[root.rpartition(".")[2]], shared)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
@@ -295,6 +235,12 @@ def _schema(hint: Any, shared: Json, steps: tuple[str, ...] = ()) -> Json:
     return {"type": "array"} if origin is np.ndarray else {}
 
 
+def _type(words: str) -> Any:
+    """Return the type that an annotation says."""
+    said = type("_Said", (), {"__annotations__": {"of": words}})
+    return get_type_hints(said, localns=_loaded())["of"]
+
+
 def _schema_at(hint: Any, args: tuple[Any, ...], shared: Json, steps: tuple[str, ...]) -> Json:
     step, rest = steps[0], steps[1:]
     if step == "%":
@@ -308,7 +254,7 @@ def _schema_at(hint: Any, args: tuple[Any, ...], shared: Json, steps: tuple[str,
             inner = get_args(inner)[1]
         return {"type": "object", "additionalProperties": _schema(inner, shared, rest)}
     of_property = getattr(hint, step, None)
-    hints = get_type_hints(of_property.fget if isinstance(of_property, property) else hint)
+    hints = _hints(of_property.fget if isinstance(of_property, property) else hint)
     return _schema(hints["return" if isinstance(of_property, property) else step], shared, rest)
 
 
@@ -325,7 +271,7 @@ def _object_schema(of: type, shared: Json) -> Json:
     whole = _closed()
     for key in _keys(of):
         known = set(shared)
-        made = _schema(of if key.made is None else key.type, shared, key.steps)
+        made = _schema(of if key.made is None else _type(key.type), shared, key.steps)
         if not key.place:
             if "$ref" not in made:  # a mapping, whose keys depend on the data
                 whole["additionalProperties"] = made["additionalProperties"]
@@ -373,21 +319,27 @@ def _either(options: list[Json]) -> Json:
 class _Rated:
     """One side of a comparison with its rate."""
 
-    side: Side
-    rate: AgentSuccessRate
+    side: "Side"
+    rate: "AgentSuccessRate"
 
 
-def _costly_items(of: RatingsAgreement) -> list[Json]:
+def _next_steps(of: "AgreementAnalysis") -> "tuple[Recommendation, ...]":
+    from calibration.analyses.agreement.recommendations import next_steps
+
+    return next_steps(of)
+
+
+def _costly_items(of: "RatingsAgreement") -> list[Json]:
     items = of.ratings.items
     return [{"item": items[costly.item], "cost": costly.cost} for costly in of.study.costly]
 
 
-def _coefficients(of: Study) -> dict[str, Json]:
+def _coefficients(of: "Study") -> dict[str, Json]:
     counts = {"n_items": of.n_items, "n_ratings": of.n_ratings}
     return {name: data(found) | counts for name, found in of.coefficients.items()}
 
 
-def _per_class(of: Study) -> tuple[Json, ...]:
+def _per_class(of: "Study") -> tuple[Json, ...]:
     rows = zip(of.specific, of.class_kappas, of.class_shares, strict=False)
     return tuple(
         {"specific_agreement": same, "fleiss_kappa": kappa, "share": share}
@@ -395,35 +347,35 @@ def _per_class(of: Study) -> tuple[Json, ...]:
     )
 
 
-def _both(of: PairAgreement | ConfusedPair) -> tuple[int, int]:
+def _both(of: "PairAgreement | ConfusedPair") -> tuple[int, int]:
     return of.first, of.second
 
 
-def _reaches(of: AlphaBootstrap) -> list[Json]:
+def _reaches(of: "AlphaBootstrap") -> list[Json]:
     return [{"bound": bound, "probability": share} for bound, share in of.reaches.items()]
 
 
-def _needed(planned: PlannedAgreement, part: ItemsNeeded) -> Json:
+def _needed(planned: "PlannedAgreement", part: "ItemsNeeded") -> Json:
     found: Json = data(part)
     return found | {"n_labels": planned.labels(part)}
 
 
-def _why_not(of: JudgeReport, part: str) -> Json | None:
+def _why_not(of: "JudgeReport", part: str) -> Json | None:
     why = of.not_computed.get(part)
     return None if why is None else {"status": f"not_estimable: {why}"}
 
 
-def _grades(of: JudgeDiagnostics) -> Json | None:
+def _grades(of: "JudgeDiagnostics") -> Json | None:
     return None if of.grades is None else data(of.grades) | {"scale": of.grade_names}
 
 
-def _disputed(of: ReviewedTrace) -> Json:
+def _disputed(of: "ReviewedTrace") -> Json:
     parts = ("question", "cost", "entropy", "adjudicated")
     named = {"trace_id": of.trace_id, "labels": of.classes}
     return named | {name: getattr(of, name) for name in parts}
 
 
-def _differing(of: ReviewedTrace) -> Json:
+def _differing(of: "ReviewedTrace") -> Json:
     reasons = {label.reviewer: label.rationale for label in of.labels if label.rationale}
     return {
         "trace_id": of.trace_id,
@@ -433,7 +385,7 @@ def _differing(of: ReviewedTrace) -> Json:
     }
 
 
-def _reviewed(of: ReviewedTrace) -> Json:
+def _reviewed(of: "ReviewedTrace") -> Json:
     first = ("trace_id", "workflow", "agent", "verdict", "human", "adjudicated")
     last = ("reason", "evidence", "question", "credit_difference", "weight", "moves")
     of_label = ("reviewer", "outcome", "rationale", "evidence")
@@ -445,142 +397,172 @@ def _reviewed(of: ReviewedTrace) -> Json:
     )
 
 
-def _nodes(of: JudgeDiagnostics) -> dict[str, Json]:
+def _nodes(of: "JudgeDiagnostics") -> dict[str, Json]:
     return {
         name: data(quality) | {"errors_begin": of.errors.get(name, 0.0)}
         for name, quality in of.nodes.items()
     }
 
 
-def _of_ceiling(of: CostPanel) -> dict[str, float] | None:
+def _of_ceiling(of: "CostPanel") -> dict[str, float] | None:
     if of.of_ceiling is None:
         return None
     return dict(zip(("p50", "p90", "p99"), of.of_ceiling, strict=True))
 
 
 # The names for codes, which a result holds once and its parts use.
-NAMES: dict[type, Callable[[Any], Names]] = {
-    AgreementAnalysis: lambda of: {"classes": of.classes, "raters": of.reviewers},
-    RatingsAgreement: lambda of: {"classes": of.ratings.classes, "raters": of.ratings.raters},
-    JudgeCalibration: lambda of: {"classes": of.classes, "verdicts": of.verdict_names},
-    JudgeDiagnostics: lambda of: {"verdicts": of.verdict_names},
-    AgentSuccessRate: lambda of: {"classes": of.classes},
-    SuccessRateReport: lambda of: {"classes": [c.outcome for c in of.classes]},
-    ProductionComparison: lambda of: {"classes": [c.outcome for c in of.found.class_changes]},
-    SeveralRuns: lambda of: {"classes": list(of.found.runs[0].rate.classes)},
+NAMES: dict[str, Callable[[Any], Names]] = {
+    "calibration.analyses.agreement.analysis.AgreementAnalysis": lambda of: {
+        "classes": of.classes,
+        "raters": of.reviewers,
+    },
+    "calibration.analyses.agreement.ratings.RatingsAgreement": lambda of: {
+        "classes": of.ratings.classes,
+        "raters": of.ratings.raters,
+    },
+    "calibration.analyses.judge.calibration.JudgeCalibration": lambda of: {
+        "classes": of.classes,
+        "verdicts": of.verdict_names,
+    },
+    "calibration.analyses.judge.diagnostics.JudgeDiagnostics": lambda of: {
+        "verdicts": of.verdict_names
+    },
+    "calibration.success_rate.rate.AgentSuccessRate": lambda of: {"classes": of.classes},
+    "calibration.analyses.success_rate.report.SuccessRateReport": lambda of: {
+        "classes": [c.outcome for c in of.classes]
+    },
+    "calibration.analyses.success_rate.comparison.ProductionComparison": lambda of: {
+        "classes": [c.outcome for c in of.found.class_changes]
+    },
+    "calibration.analyses.success_rate.comparison.SeveralRuns": lambda of: {
+        "classes": list(of.found.runs[0].rate.classes)
+    },
 }
 
 _THREE = "krippendorff_alpha=alpha gwet_ac=ac1 percent_agreement"
 
-SHAPES: dict[type, tuple[Entry, ...]] = {
-    Estimate: ("value interval se df n method confidence_level status any_time",),
-    MeanAgainstZero: ("*estimate p_value",),
+SHAPES: dict[str, tuple[Entry, ...]] = {
+    "calibration.statistics.estimate.Estimate": (
+        "value interval se df n method confidence_level status any_time",
+    ),
+    "calibration.statistics.means.MeanAgainstZero": ("*estimate p_value",),
     # Agreement
-    AgreementAnalysis: (
+    "calibration.analyses.agreement.analysis.AgreementAnalysis": (
         "*study against_keys=profiles near near_misses by_task",
-        ("weighted_to_production", lambda of: of.weighted or None, dict[str, Estimate] | None),
+        ("weighted_to_production", lambda of: of.weighted or None, "dict[str, Estimate] | None"),
         "cluster",
-        ("disputed", lambda of: list(map(_disputed, of.disputed)), list[Json]),
-        ("next_steps", next_steps, tuple[Recommendation, ...]),
+        ("disputed", lambda of: list(map(_disputed, of.disputed)), "list[Json]"),
+        ("next_steps", _next_steps, "tuple[Recommendation, ...]"),
         "latent_truth_status=truth.status unplanned exposed perturbed "
         "random_sample_of_production=is_sample "
         "batch_id simulated fingerprint",
     ),
-    RatingsAgreement: (
+    "calibration.analyses.agreement.ratings.RatingsAgreement": (
         "*study",
-        ("costly_items", _costly_items, list[Json]),
+        ("costly_items", _costly_items, "list[Json]"),
         "classes=ratings.classes weights cluster",
     ),
-    Study: (
-        ("coefficients", _coefficients, dict[str, Json]),
+    "calibration.agreement.study.Study": (
+        ("coefficients", _coefficients, "dict[str, Json]"),
         "bootstrap",
-        ("per_class[@classes]", _per_class, tuple[Json, ...]),
+        ("per_class[@classes]", _per_class, "tuple[Json, ...]"),
         "confusions per_node=nodes[] per_week=groups[] per_reviewer=beside",
         "pairwise=pairs equal_use_of_classes=margins prevalence "
         "fleiss_kappa_of_pairs=fleiss_of_pairs",
     ),
-    AlphaBootstrap: (
+    "calibration.agreement.study.AlphaBootstrap": (
         "krippendorff_alpha.percentile=percentile krippendorff_alpha.bca=bca",
-        ("krippendorff_alpha.reaches", _reaches, list[Json]),
+        ("krippendorff_alpha.reaches", _reaches, "list[Json]"),
         "n_resamples seed",
     ),
-    ConfusedPair: (("classes@classes", _both, tuple[int, int]), "*share"),
-    Share: ("share=observed share_by_chance=expected lift alpha n_items",),
-    NodeAgreement: (f"{_THREE} disagreement=share n_items n_ratings",),
-    Agreement: (f"{_THREE} n_items n_ratings",),
-    BesideOthers: (
+    "calibration.agreement.study.ConfusedPair": (
+        ("classes@classes", _both, "tuple[int, int]"),
+        "*share",
+    ),
+    "calibration.agreement.disagreement.Share": (
+        "share=observed share_by_chance=expected lift alpha n_items",
+    ),
+    "calibration.agreement.study.NodeAgreement": (
+        f"{_THREE} disagreement=share n_items n_ratings",
+    ),
+    "calibration.agreement.coefficients.Agreement": (f"{_THREE} n_items n_ratings",),
+    "calibration.agreement.annotators.BesideOthers": (
         "reviewer=rater@raters agreement_with_others krippendorff_alpha_without=alpha_without "
         "change_without=change p_holm",
     ),
-    PairAgreement: (
-        ("reviewers@raters", _both, tuple[int, int]),
+    "calibration.agreement.annotators.PairAgreement": (
+        ("reviewers@raters", _both, "tuple[int, int]"),
         "n_shared table percent_agreement krippendorff_alpha=alpha cohen_kappa=kappa "
         "equal_margins=margins bias_index kappa_max",
     ),
-    EqualMargins: ("test n_differing differences",),
-    MarginDifference: (
+    "calibration.agreement.annotators.EqualMargins": ("test n_differing differences",),
+    "calibration.agreement.annotators.MarginDifference": (
         "reviewer=rater@raters class=class_code@classes share share_of_others difference p_value "
         "p_holm",
     ),
-    Prevalence: (
+    "calibration.agreement.disagreement.Prevalence": (
         "status gap_alpha_less_ac1=gap prevalence_index rare_classes=rare_classes@classes "
         "unused_classes=unused_classes@classes",
     ),
-    ReviewerProfile: (
+    "calibration.analyses.agreement.analysis.ReviewerProfile": (
         "reviewer=reviewer_id n_labels against_consensus=consensus against_canonical=canonical",
     ),
-    AgainstKey: (
+    "calibration.agreement.annotators.AgainstKey": (
         "n accuracy gwet_ac cohen_kappa per_class=per_class[@classes] "
         "rows_key_columns_reviewer=table",
     ),
-    ClassAgainstKey: ("recall precision",),
-    Recommendation: (
+    "calibration.statistics.contingency.ClassAgainstKey": ("recall precision",),
+    "calibration.analyses.agreement.recommendations.Recommendation": (
         "kind what why",
-        ("traces", lambda of: () if of.traces is None else of.traces.trace_ids, tuple[str, ...]),
-        ("command", lambda of: None if of.command is None else f"asr {of.command}", str | None),
+        ("traces", lambda of: () if of.traces is None else of.traces.trace_ids, "tuple[str, ...]"),
+        ("command", lambda of: None if of.command is None else f"asr {of.command}", "str | None"),
     ),
     # Plans and the reference dataset
-    StoppingRule: ("batch_id=batch_id may_stop goal now n more confidence_level status",),
-    PlannedAgreement: (
+    "calibration.analyses.reviewers.progress.StoppingRule": (
+        "batch_id=batch_id may_stop goal now n more confidence_level status",
+    ),
+    "calibration.analyses.agreement.sample_size.PlannedAgreement": (
         "*plan",
-        ("typical", lambda of: _needed(of, of.plan.typical), Json),
-        ("assured", lambda of: _needed(of, of.plan.assured), Json),
+        ("typical", lambda of: _needed(of, of.plan.typical), "Json"),
+        ("assured", lambda of: _needed(of, of.plan.assured), "Json"),
         "classes=basis.classes basis=basis.batch_id n_basis=basis.n_labels "
         "simulated=basis.simulated notes",
     ),
-    RepeatPass: (
+    "reference_dataset.repeat_pass.RepeatPass": (
         "n_traces coefficients=overall per_class=classes[] per_node=nodes[] table",
-        ("n_disagreements", lambda of: len(of.disagreements), int),
+        ("n_disagreements", lambda of: len(of.disagreements), "int"),
         "settled repaired_agreed disagreements",
     ),
-    DatasetReport: ("*counts second_pass",),
-    RepeatAgreement: ("percent_agreement krippendorff_alpha=alpha gwet_ac=ac1",),
+    "reference_dataset.statistics.DatasetReport": ("*counts second_pass",),
+    "reference_dataset.repeat_pass.RepeatAgreement": (
+        "percent_agreement krippendorff_alpha=alpha gwet_ac=ac1",
+    ),
     # Batches
-    DrawnBatch: (
+    "calibration.analyses.sampling.draw.DrawnBatch": (
         "batch_id=batch.batch_id n=batch.n_items",
-        ("population", lambda of: of.batch.design["population"], int),
+        ("population", lambda of: of.batch.design["population"], "int"),
         (
             "inclusion_probability",
             lambda of: of.probabilities[0] if of.equal else None,
-            float | None,
+            "float | None",
         ),
         "inclusion_probabilities=probabilities strata labels_wanted=batch.labels_wanted",
-        ("labels", lambda of: sum(of.labels_wanted), int),
-        ("design", lambda of: of.batch.design, Json),
+        ("labels", lambda of: sum(of.labels_wanted), "int"),
+        ("design", lambda of: of.batch.design, "Json"),
         "trace_ids labels_wanted_of_each=labels_wanted",
     ),
     # Judges
-    JudgeReport: (
+    "calibration.analyses.judge.report.JudgeReport": (
         "*calibration",
         (
-            DIAGNOSTICS,
-            lambda of: of.diagnostics or _why_not(of, DIAGNOSTICS),
-            JudgeDiagnostics | Json | None,
+            "diagnostics",
+            lambda of: of.diagnostics or _why_not(of, "diagnostics"),
+            "JudgeDiagnostics | Json | None",
         ),
-        (GROUPS, lambda of: of.groups or _why_not(of, GROUPS), GroupRates | Json | None),
-        (DRIFT, lambda of: of.drift or _why_not(of, DRIFT), JudgeDrift | Json | None),
+        ("groups", lambda of: of.groups or _why_not(of, "groups"), "GroupRates | Json | None"),
+        ("drift", lambda of: of.drift or _why_not(of, "drift"), "JudgeDrift | Json | None"),
     ),
-    JudgeCalibration: (
+    "calibration.analyses.judge.calibration.JudgeCalibration": (
         "*provenance.named design estimand classes credit own_credit n_labels=calibration.n_labels "
         "n_production=calibration.n_production headline=calibration.headline "
         "estimates=calibration.estimates[].net estimates_gross=calibration.estimates[].gross "
@@ -589,62 +571,74 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "judge.per_class=calibration.judge.per_class[@classes] label_worth=calibration.gain "
         "confusion.rows_human=classes confusion.columns_verdict=verdict_names "
         "confusion.counts=calibration.confusion.table human",
-        ("disagreements", lambda of: list(map(_differing, of.disagreements)), list[Json]),
+        ("disagreements", lambda of: list(map(_differing, of.disagreements)), "list[Json]"),
         "variance_parts=calibration.variance_parts reviewers noise_ceiling agreed_error "
         "composition two_phase=calibration.two_phase skipped skips=if_skipped "
         "refusals=calibration.refusals warnings=calibration.warnings notes set_aside recoded seed "
         "fingerprint",
     ),
-    TwoPhase: ("*estimate first_phase=first correction overlap",),
-    NoiseCeiling: ("reviewer judge",),
-    OrdinalAgreement: ("exact within_one within_one_by_chance quadratic_kappa=kappa bias",),
-    NodeQuality: (
+    "calibration.judge_calibration.reviewer_error.TwoPhase": (
+        "*estimate first_phase=first correction overlap",
+    ),
+    "calibration.judge_calibration.reviewer_error.NoiseCeiling": ("reviewer judge",),
+    "calibration.judge_calibration.bias.OrdinalAgreement": (
+        "exact within_one within_one_by_chance quadratic_kappa=kappa bias",
+    ),
+    "calibration.judge_calibration.bias.NodeQuality": (
         "accuracy yes_recall yes_precision no_recall no_precision "
         "table_human_by_judge_yes_no=table only_human only_judge",
     ),
-    JudgeDiagnostics: (
+    "calibration.analyses.judge.diagnostics.JudgeDiagnostics": (
         "ceiling",
-        ("grades", _grades, Json | None),
-        ("per_node", _nodes, dict[str, Json]),
-        ("errors_without_verdict", lambda of: of.errors.get(None, 0.0), float),
-        ("disagreements", lambda of: list(map(_reviewed, of.disagreements)), list[Json]),
+        ("grades", _grades, "Json | None"),
+        ("per_node", _nodes, "dict[str, Json]"),
+        ("errors_without_verdict", lambda of: of.errors.get(None, 0.0), "float"),
+        ("disagreements", lambda of: list(map(_reviewed, of.disagreements)), "list[Json]"),
         "leniency leniency_by=leniency_by[][group] slopes_per_doubling=slopes "
         "own_family retest.changed=retest.changed retest.two_differ=retest.differ "
         "retest.most_asked=retest.most_asked "
         "retest.changed_by_first_verdict=retest.per_verdict[@verdicts] over_time missing notes "
         "fingerprint",
     ),
-    BesidePanel: ("humans=panel judge=outsider difference within_human_disagreement=within",),
-    Leniency: ("*gap p_holm judge_credit=verdict_credit human_credit",),
-    JudgeDrift: (
+    "calibration.agreement.annotators.BesidePanel": (
+        "humans=panel judge=outsider difference within_human_disagreement=within",
+    ),
+    "calibration.analyses.judge.diagnostics.Leniency": (
+        "*gap p_holm judge_credit=verdict_credit human_credit",
+    ),
+    "calibration.analyses.judge.drift.JudgeDrift": (
         "before after n verdicts=verdict_names table_before_by_after=table classes=classes[name] "
         "credit_change same alpha against_humans fingerprint",
     ),
-    ClassDrift: ("before after only_before only_after test p_holm",),
-    AgainstHumans: (
+    "calibration.analyses.judge.drift.ClassDrift": (
+        "before after only_before only_after test p_holm",
+    ),
+    "calibration.analyses.judge.drift.AgainstHumans": (
         "n accuracy_before=accuracy_before.estimate accuracy_after=accuracy_after.estimate "
         "accuracy_change leniency_change error_change",
     ),
-    GroupRates: (
+    "calibration.analyses.judge.groups.GroupRates": (
         "design by groups=groups[name] error_rates_alike=rates comparisons=pairs ranks seed "
         "fingerprint",
     ),
-    GroupRow: (
+    "calibration.analyses.judge.groups.GroupRow": (
         "kind=net.kind net=net.estimate gross=gross.estimate n_labels=net.n_labels "
         "n_production=net.n_production own_weight=net.own_weight leniency",
     ),
-    GroupPair: (
+    "calibration.analyses.judge.groups.GroupPair": (
         "first=net.first second=net.second kind=net.kind may_gate=net.may_gate net gross "
         "leniency_difference",
     ),
-    GroupComparison: ("*difference sides p=p_value p_holm flip_chance flips_at",),
+    "calibration.judge_calibration.groups.GroupComparison": (
+        "*difference sides p=p_value p_holm flip_chance flips_at",
+    ),
     # Success rates
-    SuccessRateReport: (
-        ("format", lambda of: "asr-report/1", Literal["asr-report/1"]),
+    "calibration.analyses.success_rate.report.SuccessRateReport": (
+        ("format", lambda of: "asr-report/1", "Literal['asr-report/1']"),
         "outcomes given_by calibrated kind target n n_tasks window.first=first window.last=last "
         "asr asr_gross asr_literal asr_without_abandoned pass_rate mean_effective_penalty identity "
         "asr_range_missing_cost=asr_range class_shares=classes[outcome].share change cost",
-        ("weekly", lambda of: () if of.weekly is None else of.weekly.weeks, tuple[Week, ...]),
+        ("weekly", lambda of: () if of.weekly is None else of.weekly.weeks, "tuple[Week, ...]"),
         "weekly_rule=weekly by_workflow=by_workflow[name] by_model=by_model[name] "
         "by_agent_version=by_version[name] by_harness=by_harness[name] "
         "by_tag=by_tag[name] tags_left_out tag_meanings passes sensitivity at_ceilings own_credit "
@@ -652,250 +646,301 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "signals=signals[key] verdict_mix latency goals[name] by_length[key] set_aside judged "
         "warnings notes basis marks details evaluation[name] origin fingerprint=origin.fingerprint",
     ),
-    WeeklySeries: (
+    "calibration.success_rate.trend.WeeklySeries": (
         "false_alarm_rate n_without_week lasting_drop=drop",
-        ("rolling", lambda of: "pooled" if of.pooled else "mean of weeks", str),
+        ("rolling", lambda of: "pooled" if of.pooled else "mean of weeks", "str"),
     ),
-    LastingDrop: ("alarm since baseline cusum=value limit n_weeks left_out method status",),
-    Week: (
+    "calibration.success_rate.trend.LastingDrop": (
+        "alarm since baseline cusum=value limit n_weeks left_out method status",
+    ),
+    "calibration.success_rate.trend.Week": (
         "week n asr=rate rolling_4_weeks=rolling expected anomaly=expected.anomaly cusum "
         "below_baseline=below",
     ),
-    Expectation: ("value interval n_weeks",),
-    AgentSuccessRate: (
+    "calibration.success_rate.trend.Expectation": ("value interval n_weeks",),
+    "calibration.success_rate.rate.AgentSuccessRate": (
         "asr asr_gross asr_literal asr_without_abandoned pass_rate mean_effective_penalty "
         "asr_range_missing_cost=asr_range cost_coverage class_shares=class_shares[@classes]",
     ),
-    AtOtherWeights: ("name credit=credit[@classes] asr",),
-    Change: ("later earlier before after asr n_pairs class_shares=classes[outcome]",),
-    Difference: (
+    "calibration.analyses.success_rate.report.AtOtherWeights": (
+        "name credit=credit[@classes] asr",
+    ),
+    "calibration.analyses.success_rate.report.Change": (
+        "later earlier before after asr n_pairs class_shares=classes[outcome]",
+    ),
+    "calibration.success_rate.comparison.Difference": (
         "value_pp=estimate.value% interval=estimate.interval% p=p_value "
         "mde_pp=minimum_detectable% n=estimate.n method=estimate.method "
         "confidence_level=estimate.confidence_level status=estimate.status",
     ),
-    ClassChange: ("*change before after p=p_value adjusted_p=adjusted_p_value flagged",),
-    CostPanel: (
+    "calibration.success_rate.comparison.ClassChange": (
+        "*change before after p=p_value adjusted_p=adjusted_p_value flagged",
+    ),
+    "calibration.analyses.success_rate.report.CostPanel": (
         "n n_known coverage n_without_ceiling mean_usd=mean p50_usd=p50 p90_usd=p90 p99_usd=p99 "
         "share_above_ceiling cost_per_success_usd=per_success",
-        ("of_ceiling", _of_ceiling, dict[str, float] | None),
+        ("of_ceiling", _of_ceiling, "dict[str, float] | None"),
     ),
-    GoalLine: (
+    "calibration.analyses.success_rate.report.GoalLine": (
         "title target *estimate gap_pp=gap% reached chance chance_method=method "
         "chance_status=status",
     ),
-    SuccessByLength: ("step_rate bins",),
-    EvaluationCheck: ("title status figure action",),
-    RateGroup: ("n asr asr_gross pass_rate cost ceiling_usd unit",),
-    PassAtK: ("k pass_at_k pass_hat_k n_tasks n_too_few band",),
+    "calibration.success_rate.trials.SuccessByLength": ("step_rate bins",),
+    "calibration.analyses.success_rate.evaluation.EvaluationCheck": ("title status figure action",),
+    "calibration.analyses.success_rate.report.RateGroup": (
+        "n asr asr_gross pass_rate cost ceiling_usd unit",
+    ),
+    "calibration.success_rate.pass_at_k.PassAtK": (
+        "k pass_at_k pass_hat_k n_tasks n_too_few band",
+    ),
     # What the numbers of a taxonomy could be
-    SuggestedCeilings: (
-        ("format", lambda of: "asr-ceilings/1", Literal["asr-ceilings/1"]),
+    "calibration.analyses.success_rate.suggestions.SuggestedCeilings": (
+        ("format", lambda of: "asr-ceilings/1", "Literal['asr-ceilings/1']"),
         "percentile basis accepted workflows=workflows[workflow] confidence_level notes "
         "fingerprint",
     ),
-    SuggestedCeiling: ("unit ceiling_usd n suggested share_above",),
-    CreditFit: (
-        ("format", lambda of: "asr-fitted-credit/1", Literal["asr-fitted-credit/1"]),
+    "calibration.analyses.success_rate.suggestions.SuggestedCeiling": (
+        "unit ceiling_usd n suggested share_above",
+    ),
+    "calibration.analyses.success_rate.suggestions.CreditFit": (
+        ("format", lambda of: "asr-fitted-credit/1", "Literal['asr-fitted-credit/1']"),
         "file measure partial=found.partial credit=found.credit present n=found.n "
         "n_tasks=found.n_tasks by_task classes=found.classes[outcome] rates=found.rates[name] "
         "set_aside seed n_resamples confidence_level fingerprint",
     ),
-    ClassUsefulness: ("n mean fitted",),
-    RateAtCredit: ("credit asr",),
+    "calibration.success_rate.fitted_credit.ClassUsefulness": ("n mean fitted",),
+    "calibration.success_rate.fitted_credit.RateAtCredit": ("credit asr",),
     # Repeated trials
-    TrialsAnalysis: (
-        ("format", lambda of: "asr-trials/1", Literal["asr-trials/1"]),
+    "calibration.analyses.reliability.trials.TrialsAnalysis": (
+        ("format", lambda of: "asr-trials/1", "Literal['asr-trials/1']"),
         "success_source model agent_version n_trials n_tasks ks pass_at_k pass_hat_k band task_set "
         "independent_trials bayesian by_difficulty by_category by_tier g_pass_at_k g_threshold "
         "retries step_compounding failure_modes baseline tasks tasks_left_out set_aside "
         "other_trials notes sources settings seed n_resamples confidence_level version fingerprint",
     ),
-    TaskAudit: (
-        ("format", lambda of: "asr-tasks/1", Literal["asr-tasks/1"]),
+    "calibration.analyses.reliability.tasks.TaskAudit": (
+        ("format", lambda of: "asr-tasks/1", "Literal['asr-tasks/1']"),
         "success_source n_tasks n_runs findings[name] agreement n_telling n_one_run n_unchecked "
         "tasks tasks_left_out set_aside notes sources confidence_level",
     ),
-    PassFigure: (
+    "calibration.analyses.reliability.trials.PassFigure": (
         "value=estimate.value interval=estimate.interval n_tasks=estimate.n "
         "n_tasks_too_few_trials method=estimate.method status=estimate.status",
     ),
-    SuccessAfterRetries: (
+    "calibration.analyses.reliability.trials.SuccessAfterRetries": (
         "retries success expected_tries independent.success=independent_success "
         "independent.expected_tries=independent_tries expected_usd",
     ),
-    TrialsChange: ("*difference before after n_tasks p_holm evidence",),
-    WorkList: ("goes_to n weekly=by_week[] first",),
-    Signal: ("name unit over_all weekly=by_week[]",),
-    VerdictMix: ("status weekly=weeks",),
-    VerdictWeek: (
+    "calibration.analyses.reliability.trial_changes.TrialsChange": (
+        "*difference before after n_tasks p_holm evidence",
+    ),
+    "calibration.analyses.success_rate.report.WorkList": ("goes_to n weekly=by_week[] first",),
+    "calibration.analyses.success_rate.report.Signal": ("name unit over_all weekly=by_week[]",),
+    "calibration.analyses.success_rate.report.VerdictMix": ("status weekly=weeks",),
+    "calibration.analyses.success_rate.report.VerdictWeek": (
         "week n shares=shares[] distance_pp=shift.distance% by_chance_pp=shift.by_chance% "
         "p=shift.p_value adjusted_p=shift.adjusted_p_value flagged=shift.flagged "
         "status=shift.status",
     ),
-    Latency: ("n p50_s=p50 p90_s=p90 p95_s=p95 p99_s=p99",),
-    Origin: (
+    "calibration.analyses.success_rate.report.Latency": (
+        "n p50_s=p50 p90_s=p90 p95_s=p95 p99_s=p99",
+    ),
+    "calibration.analyses.success_rate.report.Origin": (
         "sources settings sampling judge taxonomy.version=taxonomy_version "
         "taxonomy.fingerprint=taxonomy_fingerprint seed n_resamples confidence_level "
         "version=package_version",
     ),
-    ProductionComparison: (
-        ("format", lambda of: "asr-comparison/1", Literal["asr-comparison/1"]),
-        ("a", lambda of: _Rated(of.a, of.found.before), _Rated),
-        ("b", lambda of: _Rated(of.b, of.found.after), _Rated),
+    "calibration.analyses.success_rate.comparison.ProductionComparison": (
+        ("format", lambda of: "asr-comparison/1", "Literal['asr-comparison/1']"),
+        ("a", lambda of: _Rated(of.a, of.found.before), "_Rated"),
+        ("b", lambda of: _Rated(of.b, of.found.after), "_Rated"),
         "difference=found difference_gross=found.asr_gross difference_pass_rate=found.pass_rate "
         "class_shares=found.class_changes[outcome] verdict=found.verdict rule=found.rule "
         "margin_pp=found.margin% non_inferior=found.non_inferior",
-        ("calibrated", lambda of: False, bool),
+        ("calibrated", lambda of: False, "bool"),
         "credit=credit[@classes] restated warnings marks origin fingerprint=origin.fingerprint",
     ),
-    Comparison: (
+    "calibration.success_rate.comparison.Comparison": (
         "*asr paired n_pairs",
-        ("n_first_only", lambda of: of.n_alone[0], int),
-        ("n_second_only", lambda of: of.n_alone[1], int),
+        ("n_first_only", lambda of: of.n_alone[0], "int"),
+        ("n_second_only", lambda of: of.n_alone[1], "int"),
         "paired_only",
     ),
-    _Rated: ("*side *rate",),
-    SeveralRuns: (
-        ("format", lambda of: "asr-ranking/1", Literal["asr-ranking/1"]),
+    "calibration.reporting.to_json._Rated": ("*side *rate",),
+    "calibration.analyses.success_rate.comparison.SeveralRuns": (
+        ("format", lambda of: "asr-ranking/1", "Literal['asr-ranking/1']"),
         "by baseline=found.baseline runs=found.runs[name] against_baseline=found.against_baseline "
         "pairs=found.pairs rule=found.rule inputs",
-        ("calibrated", lambda of: False, bool),
+        ("calibrated", lambda of: False, "bool"),
         "credit=credit[@classes] restated warnings marks origin fingerprint=origin.fingerprint",
     ),
-    ComparedRuns: ("run *side",),
-    RankedRuns: ("n=rate.n n_tasks=rate.n_clusters rank best_share *rate",),
-    RunPair: (
+    "calibration.analyses.success_rate.comparison.ComparedRuns": ("run *side",),
+    "calibration.success_rate.ranking.RankedRuns": (
+        "n=rate.n n_tasks=rate.n_clusters rank best_share *rate",
+    ),
+    "calibration.success_rate.ranking.RunPair": (
         "first second *difference p_holm",
-        ("paired", lambda of: of.n_pairs > 0, bool),
+        ("paired", lambda of: of.n_pairs > 0, "bool"),
         "n_pairs",
     ),
-    Side: (
+    "calibration.analyses.success_rate.comparison.Side": (
         "name n n_tasks taxonomy.version=taxonomy_version "
         "taxonomy.fingerprint=taxonomy_fingerprint set_aside notes",
     ),
-    Demo: (
+    "calibration.analyses.demo.Demo": (
         "raw=report.judged.judge_raw human_only=report.judged.human_only "
         "corrected=report.judged.corrected without_reviewer_error=report.judged.one_phase truth",
-        ("simulated", lambda of: True, bool),
+        ("simulated", lambda of: True, "bool"),
         "seed fingerprint=report.origin.fingerprint",
     ),
-    StoreStatus: (
+    "calibration.analyses.status.StoreStatus": (
         "n_traces batches=rated",
-        ("rate", lambda of: of.rate, Estimate),
+        ("rate", lambda of: of.rate, "Estimate"),
         "calibrated=results.calibrated",
-        ("judge", lambda of: of.results and of.results.judge_id, str | None),
+        ("judge", lambda of: of.results and of.results.judge_id, "str | None"),
         "trend=results.weekly.drop "
         "further=results.further stopping=results.stopping alpha=results.alpha "
         "progress[batch_id] next simulated",
     ),
-    Progress: (
+    "calibration.analyses.reviewers.progress.Progress": (
         "n_items items_open labels labels_left seconds_per_label hours_left",
-        ("n_in_progress", lambda of: len(of.leases), int),
-        ("n_skipped", lambda of: len(of.skips), int),
-        ("n_flagged", lambda of: len(of.flags), int),
+        ("n_in_progress", lambda of: len(of.leases), "int"),
+        ("n_skipped", lambda of: len(of.skips), "int"),
+        ("n_flagged", lambda of: len(of.flags), "int"),
     ),
     # Conversations and tools
-    ToolAnalysis: (
-        ("format", lambda of: "asr-tools/1", Literal["asr-tools/1"]),
+    "calibration.analyses.reliability.tools.ToolAnalysis": (
+        ("format", lambda of: "asr-tools/1", "Literal['asr-tools/1']"),
         "source n_interactions conversation_correctness answer_correctness interaction_correctness "
         "tool_correctness bands by_tool[name] forbidden[name] required[name] before routes loops "
         "worst "
         "conversations interactions set_aside settings=options",
     ),
-    StoredRoutes: (
-        ("format", lambda of: "asr-routes/1", Literal["asr-routes/1"]),
+    "calibration.analyses.reliability.tools.StoredRoutes": (
+        ("format", lambda of: "asr-routes/1", "Literal['asr-routes/1']"),
         "source n_runs n_labelled correct routes",
     ),
-    ConversationCorrectness: ("*estimate n_conversations=estimate.n n_left_out n_rows_of_none",),
-    ToolCorrectness: (
+    "calibration.analyses.reliability.tools.ConversationCorrectness": (
+        "*estimate n_conversations=estimate.n n_left_out n_rows_of_none",
+    ),
+    "calibration.analyses.reliability.tools.ToolCorrectness": (
         "*overall selection parameters sequence utilisation share_correct n_without_expected "
         "n_without_utilisation",
     ),
-    ConversationRow: (
+    "calibration.analyses.reliability.tools.ConversationRow": (
         "conversation_id correct n_interactions n_correct n_set_aside tool_correctness "
         "interaction_pass_at_k=of_interactions.interaction_pass_at_k "
         "interaction_pass_hat_k=of_interactions.interaction_pass_hat_k "
         "identical_in_a_row=repeats.in_a_row identical_anywhere=repeats.anywhere",
     ),
-    InteractionRow: (
+    "calibration.analyses.reliability.tools.InteractionRow": (
         "conversation_id interaction answer_score answer_correct correct n_calls n_expected",
-        ("tool_correctness", lambda of: of.tools and of.tools.overall, float | None),
+        ("tool_correctness", lambda of: of.tools and of.tools.overall, "float | None"),
         "tools_correct selection=tools.selection parameters=tools.parameters "
         "sequence=tools.sequence",
-        ("utilisation", lambda of: of.tools and of.tools.utilisation, float | None),
+        ("utilisation", lambda of: of.tools and of.tools.utilisation, "float | None"),
         "missing=tools.missing extra=tools.extra",
     ),
-    GradingAnalysis: (
-        ("format", lambda of: "asr-grades/1", Literal["asr-grades/1"]),
+    "calibration.analyses.reliability.grading.GradingAnalysis": (
+        ("format", lambda of: "asr-grades/1", "Literal['asr-grades/1']"),
         "sources n_traces graders[name] grades set_aside",
     ),
     # Repeated runs
-    TaskEstimate: ("value interval n_tasks=n method status",),
-    ReliabilityReport: (
-        ("format", lambda of: "asr-reliability/1", Literal["asr-reliability/1"]),
+    "calibration.statistics.resampling.TaskEstimate": ("value interval n_tasks=n method status",),
+    "calibration.analyses.reliability.runs.ReliabilityReport": (
+        ("format", lambda of: "asr-reliability/1", "Literal['asr-reliability/1']"),
         "success_source simulated overall consistency predictability robustness safety n_runs "
         "n_tasks runs_per_task by tasks set_aside notes",
         (
             "trajectory_measure",
             lambda of: "divergence" if of.divergence else "distance",
-            Literal["distance", "divergence"],
+            "Literal['distance', 'divergence']",
         ),
         "seed n_resamples confidence_level fingerprint",
     ),
-    Predictability: (
+    "calibration.reliability.predictability.Predictability": (
         "score calibration auroc risk_coverage brier_skill n_runs calibration_bins=bins "
         "risk_coverage_curve=curve",
     ),
-    TaskReliability: (
+    "calibration.analyses.reliability.runs.TaskReliability": (
         "task_id difficulty category tier n_runs n_success score outcome trajectory_distribution "
         "trajectory_sequence confidence resource success_rates worst_severity",
     ),
     # Layers
-    LayersAnalysis: (
-        ("format", lambda of: "asr-layers/1", Literal["asr-layers/1"]),
+    "calibration.analyses.layers.LayersAnalysis": (
+        ("format", lambda of: "asr-layers/1", "Literal['asr-layers/1']"),
         "source layers of_users all=all_types types[name] n_tasks confidence_level notes set_aside "
         "simulated fingerprint",
     ),
-    FailureType: ("n n_nowhere caught[layer]",),
-    CaughtBy: ("n share n_alone alone",),
+    "calibration.analyses.layers.FailureType": ("n n_nowhere caught[layer]",),
+    "calibration.analyses.layers.CaughtBy": ("n share n_alone alone",),
     # Gates
-    GateAnalysis: (
-        ("passed", lambda of: not of.report.blocking, bool),
+    "calibration.analyses.gates.run.GateAnalysis": (
+        ("passed", lambda of: not of.report.blocking, "bool"),
         "exit_code=report.exit_code marks gates=report.gates asr calibrated kind "
         "outcomes given_by rates n_runs n_tasks baseline notes set_aside settings "
         "taxonomy.version=taxonomy_version taxonomy.fingerprint=taxonomy_fingerprint seed "
         "fingerprint",
     ),
-    GateResult: (
+    "calibration.gates.evaluate.GateResult": (
         "name level status blocks value interval threshold rule n method why parts accepted",
     ),
-    GateFile: ("confidence_level partial_plus_passes max_set_aside ceilings",),
-    Comparable: ("taxonomy failed",),
+    "calibration.gates.gate_file.GateFile": (
+        "confidence_level partial_plus_passes max_set_aside ceilings",
+    ),
+    "calibration.analyses.gates.baseline.Comparable": ("taxonomy failed",),
 }
 
 # Results with their own schema, by file name.
-ROOTS: dict[str, tuple[type, str]] = {
-    "agreement": (AgreementAnalysis, "asr agreement --json"),
-    "agreement_file": (RatingsAgreement, "asr agreement FILE --json"),
-    "audit": (Audit, "asr audit --json"),
-    "batch": (DrawnBatch, "asr sample --json"),
-    "calibration": (JudgeReport, "asr calibrate --json"),
-    "ceilings": (SuggestedCeilings, "asr taxonomy suggest --json"),
-    "comparison": (ProductionComparison, "asr compare --json"),
-    "fitted_credit": (CreditFit, "asr taxonomy fit-credit --json"),
-    "gates": (GateAnalysis, "asr gate --json"),
-    "grades": (GradingAnalysis, "asr grade --json"),
-    "layers": (LayersAnalysis, "asr layers --json"),
-    "plan": (Plan, "asr plan labels --json"),
-    "stopping": (StoppingRule, "asr plan stop --json"),
-    "plan_trials": (TrialPlan, "asr plan trials --json"),
-    "plan_agreement": (PlannedAgreement, "asr plan agreement --json"),
-    "ranking": (SeveralRuns, "asr compare --json of several sets of runs"),
-    "reliability": (ReliabilityReport, "asr reliability --json"),
-    "routes": (StoredRoutes, "asr tools --store --json"),
-    "report": (SuccessRateReport, "asr report --json"),
-    "status": (StoreStatus, "asr status --json"),
-    "tasks": (TaskAudit, "asr tasks audit --json"),
-    "tools": (ToolAnalysis, "asr tools --json"),
-    "trials": (TrialsAnalysis, "asr trials --json"),
+ROOTS: dict[str, tuple[str, str]] = {
+    "agreement": (
+        "calibration.analyses.agreement.analysis.AgreementAnalysis",
+        "asr agreement --json",
+    ),
+    "agreement_file": (
+        "calibration.analyses.agreement.ratings.RatingsAgreement",
+        "asr agreement FILE --json",
+    ),
+    "audit": ("calibration.analyses.sampling.escalation.Audit", "asr audit --json"),
+    "batch": ("calibration.analyses.sampling.draw.DrawnBatch", "asr sample --json"),
+    "calibration": ("calibration.analyses.judge.report.JudgeReport", "asr calibrate --json"),
+    "ceilings": (
+        "calibration.analyses.success_rate.suggestions.SuggestedCeilings",
+        "asr taxonomy suggest --json",
+    ),
+    "comparison": (
+        "calibration.analyses.success_rate.comparison.ProductionComparison",
+        "asr compare --json",
+    ),
+    "fitted_credit": (
+        "calibration.analyses.success_rate.suggestions.CreditFit",
+        "asr taxonomy fit-credit --json",
+    ),
+    "gates": ("calibration.analyses.gates.run.GateAnalysis", "asr gate --json"),
+    "grades": ("calibration.analyses.reliability.grading.GradingAnalysis", "asr grade --json"),
+    "layers": ("calibration.analyses.layers.LayersAnalysis", "asr layers --json"),
+    "plan": ("calibration.analyses.sampling.planning.Plan", "asr plan labels --json"),
+    "stopping": ("calibration.analyses.reviewers.progress.StoppingRule", "asr plan stop --json"),
+    "plan_trials": (
+        "calibration.analyses.reliability.trial_plan.TrialPlan",
+        "asr plan trials --json",
+    ),
+    "plan_agreement": (
+        "calibration.analyses.agreement.sample_size.PlannedAgreement",
+        "asr plan agreement --json",
+    ),
+    "ranking": (
+        "calibration.analyses.success_rate.comparison.SeveralRuns",
+        "asr compare --json of several sets of runs",
+    ),
+    "reliability": (
+        "calibration.analyses.reliability.runs.ReliabilityReport",
+        "asr reliability --json",
+    ),
+    "routes": ("calibration.analyses.reliability.tools.StoredRoutes", "asr tools --store --json"),
+    "report": ("calibration.analyses.success_rate.report.SuccessRateReport", "asr report --json"),
+    "status": ("calibration.analyses.status.StoreStatus", "asr status --json"),
+    "tasks": ("calibration.analyses.reliability.tasks.TaskAudit", "asr tasks audit --json"),
+    "tools": ("calibration.analyses.reliability.tools.ToolAnalysis", "asr tools --json"),
+    "trials": ("calibration.analyses.reliability.trials.TrialsAnalysis", "asr trials --json"),
 }

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,13 @@ def test_a_schema_is_what_the_types_say(name: str) -> None:
     if os.environ.get("ASR_SNAPSHOTS") == "write":
         (SCHEMAS / f"{name}.schema.json").write_text(to_json.as_text(made), encoding="utf-8")
     assert to_json.schema(name) == made, "ASR_SNAPSHOTS=write writes it"
+
+
+def test_shapes_are_of_classes_by_their_own_names() -> None:
+    for name in (*to_json.SHAPES, *to_json.NAMES):
+        module, _, own = name.rpartition(".")
+        found = getattr(import_module(module), own)
+        assert f"{found.__module__}.{found.__qualname__}" == name
 
 
 def test_every_schema_is_of_a_result() -> None:
