@@ -368,6 +368,8 @@ def tag_groups(place: Place, read: ProductionRead, options: ReportOptions) -> Ta
 
 def work_lists(read: ProductionRead) -> Iterator[WorkList]:
     """Yield the number of runs to review in each class, and the first of them."""
+    if not read.taxonomy.follow_up:
+        return
     if read.counts.listed is None:
         raise ValueError("the runs were read without those to review")
     listed = read.counts.listed.rename(columns=OURS)
