@@ -382,7 +382,9 @@ def token_refused(token: str) -> LabelRefusedError:
 
 def insert_table(cursor: Cursor, name: str, table: pa.Table) -> None:
     """Append the rows of an Arrow table to a table of the store, column by name."""
-    cursor.register("incoming", table)
+    # DuckDB holds what is registered until the transaction ends: of a reader nothing is left then.
+    reader = pa.RecordBatchReader.from_batches(table.schema, iter(table.to_batches()))
+    cursor.register("incoming", reader)
     cursor.execute(f"INSERT INTO {name} BY NAME SELECT * FROM incoming")
     cursor.unregister("incoming")
 

@@ -163,9 +163,11 @@ def write_part(store: Path, texts: list[Text]) -> str:
     # The task once more in a column of its own: a search reads nothing else.
     table = pa.table({"trace_id": ids, "task": tasks, "review": review, "hidden": hidden})
     try:
+        # Texts that occur once gain nothing from a dictionary, which takes longer than zstd.
         pq.write_table(
-            table, temporary, row_group_size=ROW_GROUP, compression="zstd", write_page_checksum=True
-        )
+            table, temporary, row_group_size=ROW_GROUP, compression="zstd", use_dictionary=False,
+            write_page_checksum=True,
+        )  # fmt: skip
         make_private(temporary)
         sync_file(temporary)
         put_in_place(temporary, directory / name)
@@ -176,7 +178,10 @@ def write_part(store: Path, texts: list[Text]) -> str:
 
 
 def _part_name(ids: list[str], review: list[str], hidden: list[str]) -> str:
-    return sha256("\n".join([*ids, *review, *hidden]).encode()).hexdigest()[:16] + ".parquet"
+    digest = sha256("\n".join(ids).encode())
+    for text in (*review, *hidden):
+        digest.update(b"\n" + text.encode())
+    return digest.hexdigest()[:16] + ".parquet"
 
 
 def part_is_whole(part: Path) -> bool:
@@ -512,9 +517,9 @@ def _ingest(
             adds.append(row.trace_id)
     with db.read() as cursor:
         known, by_hash = _known(cursor, ids)
-        older = _older(cursor, adds)
+        older = _older(cursor, [trace_id for trace_id in adds if trace_id in known])
         labelled = _labelled(cursor)
-        unreadable = _without_text(db.path, cursor, ids)
+        unreadable = _without_text(db.path, cursor, list(known))
     fresh: dict[str, int] = {}
     replaced: dict[str, int] = {}
     restored: dict[str, int] = {}
