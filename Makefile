@@ -8,7 +8,7 @@ PORT ?= 8501
 # Compiled once and kept: a run of the tests starts a hundred processes.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: install dev engines run test test-long snapshots check fuzz faults simulate bench bench-agreement bench-calibration bench-asr bench-judge bench-pages bench-trials bench-startup bench-import load screens vendor lock clean
+.PHONY: install dev engines run test test-long snapshots check fuzz faults simulate bench bench-agreement bench-calibration bench-asr bench-scale bench-judge bench-pages bench-trials bench-startup bench-import load screens vendor lock clean
 
 install: $(VENV)/.installed
 
@@ -39,6 +39,10 @@ $(VENV)/.installed-engines: $(LOCKS)/engines.lock
 # The demo store is made once; `make clean` removes it.
 run: install
 	$(BIN)/asr demo --store $(STORE) --port $(PORT)
+
+# Several tests share the processors: threads of one calculation would wait for each other.
+test test-long: export OMP_NUM_THREADS := 1
+test test-long: export OPENBLAS_NUM_THREADS := 1
 
 # Three at once: those at the browser mostly wait.
 test: dev
@@ -103,6 +107,11 @@ bench-calibration: dev
 # docs/benchmarks/asr.md. 100 million: `make bench-asr ROWS="--rows 100000000"`.
 bench-asr: dev
 	$(BIN)/python -m benchmarks.asr $(ROWS)
+
+# What a run costs on DuckDB, PostgreSQL and Spark, by the difference of two sizes: adds to
+# docs/benchmarks/scale.md; about fifteen minutes.
+bench-scale: engines
+	$(BIN)/python -m benchmarks.scale
 
 # pass@k and pass^k of 100,000 tasks, beside a plain loop and scorio: adds to docs/benchmarks/trials.md.
 bench-trials: dev

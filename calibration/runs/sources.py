@@ -44,8 +44,9 @@ LARGE, MANY = 4_000_000, 1_000_000
 # Rows of Parquet that repeat one value take no bytes; different traces do.
 MANY_ROWS, MOST_ROWS_PER_BYTE = 10_000_000, 20
 
-# Hashes (8 bytes each) in memory in the search for duplicates.
-MOST_HASHES = 32_000_000
+# Bytes of the memory limit for each 8-byte hash in the search for duplicates: beside DuckDB's
+# memory, an eighth of it. With too little, ids are read once for each part of them.
+BYTES_PER_HASH = 64
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -107,7 +108,7 @@ def open_files(
     memory_limit: str = DEFAULT_MEMORY,
     threads: int | None = None,
     temporary: Path | None = None,
-    most_hashes: int = MOST_HASHES,
+    most_hashes: int | None = None,
 ) -> Iterator[Source]:
     """Open CSV, JSONL or Parquet files, or patterns such as ``traces/*.parquet``, as one table.
 
@@ -123,8 +124,8 @@ def open_files(
         All cores when None.
     temporary : Path, optional
         Directory for intermediate results; that of the system when None.
-    most_hashes : int
-        Trace ids that are compared at a time, 8 bytes each.
+    most_hashes : int, optional
+        Trace ids that are compared at a time, 8 bytes each; as `memory_limit` allows when None.
 
     Raises
     ------
@@ -147,7 +148,7 @@ def open_files(
                 _bound(engine, paths)
             yield _read(engine, paths, kind, shown)
         except duckdb.OutOfMemoryException as error:
-            given = _memory(engine) if memory_limit == DEFAULT_MEMORY else memory_limit
+            given = _memory(engine.connection) if memory_limit == DEFAULT_MEMORY else memory_limit
             raise InputError(
                 f"{shown}: {given} of memory is not enough to read it; give more with --memory"
             ) from error
@@ -164,7 +165,7 @@ def open_frame(
     *,
     name: str = "the table",
     memory_limit: str = DEFAULT_MEMORY,
-    most_hashes: int = MOST_HASHES,
+    most_hashes: int | None = None,
 ) -> Iterator[Source]:
     """Open a frame; NaN is a missing value."""
     with _duckdb(memory_limit, None, None, most_hashes, ordered=False) as engine:
@@ -233,7 +234,7 @@ def _duckdb(
     memory_limit: str,
     threads: int | None,
     temporary: Path | None,
-    most_hashes: int,
+    most_hashes: int | None,
     *,
     ordered: bool,
 ) -> Iterator[DuckDB]:
@@ -250,7 +251,8 @@ def _duckdb(
         )
         try:
             connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
-            yield DuckDB(connection, most_hashes=most_hashes)
+            most = most_hashes or int(_limit(connection) / BYTES_PER_HASH)
+            yield DuckDB(connection, most_hashes=most)
         finally:
             connection.close()
 
@@ -333,14 +335,19 @@ def _checked_rows(engine: DuckDB, files: str, paths: list[str], name: str) -> in
 
 def _bound(engine: DuckDB, paths: list[str]) -> None:
     """Lower the memory limit to what files of this size need."""
-    number, unit = _memory(engine).split()
     limit = BASE_BYTES + BYTES_PER_BYTE * sum(map(os.path.getsize, paths))
-    if limit < float(number) * 1024 ** ["bytes", "KiB", "MiB", "GiB", "TiB"].index(unit):
+    if limit < _limit(engine.connection):
         engine.connection.execute(f"SET memory_limit = '{limit}B'")
 
 
-def _memory(engine: DuckDB) -> str:
-    ((limit,),) = engine.connection.execute("SELECT current_setting('memory_limit')").fetchall()
+def _limit(connection: duckdb.DuckDBPyConnection) -> float:
+    """Return the memory limit in bytes."""
+    number, unit = _memory(connection).split()
+    return float(number) * float(1024 ** ["bytes", "KiB", "MiB", "GiB", "TiB"].index(unit))
+
+
+def _memory(connection: duckdb.DuckDBPyConnection) -> str:
+    ((limit,),) = connection.execute("SELECT current_setting('memory_limit')").fetchall()
     return str(limit)
 
 

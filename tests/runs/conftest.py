@@ -1,18 +1,13 @@
 """Engines that the tests start themselves, and a loud line where one is not installed."""
 
-import glob
-import os
-import pwd
 import shutil
-import socket
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.postgres_server import postgres_server, programs
 
 NO_SPARK = "NOT RUN: spark (no java)"
 NO_PYSPARK = "NOT RUN: spark (no pyspark: make engines)"
@@ -34,38 +29,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """Return the address of a PostgreSQL server that lives as long as the tests."""
-    found = [*sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb")), shutil.which("initdb") or ""]
-    found = [program for program in found if program]
-    if not found:
+    found = programs()
+    if found is None:
         pytest.skip(NO_POSTGRES)
     if find_spec("psycopg") is None:
         pytest.skip(NO_PSYCOPG)
-    programs = Path(found[-1]).parent
-    directory = Path(tempfile.mkdtemp(prefix="asr-postgres-"))
-    # PostgreSQL does not run as root.
-    user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
-    if user:
-        owner = pwd.getpwnam("postgres")
-        os.chown(directory, owner.pw_uid, owner.pw_gid)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    data = directory / "data"
-    log = directory / "log"
-
-    def run(*command: str) -> None:
-        subprocess.run(
-            [*user, *command], check=True, cwd="/", stdout=subprocess.DEVNULL, timeout=120
-        )
-
-    run(str(programs / "initdb"), "-D", str(data), "-U", "asr", "-A", "trust", "-E", "UTF8", "-N")
-    settings = f"-p {port} -c listen_addresses=127.0.0.1 -c fsync=off -k {directory}"
-    run(str(programs / "pg_ctl"), "-D", str(data), "-o", settings, "-l", str(log), "-w", "start")
-    try:
-        yield f"postgresql://asr@127.0.0.1:{port}/postgres"
-    finally:
-        run(str(programs / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop")
-        shutil.rmtree(directory)
+    with postgres_server(found) as (address, _):
+        yield address
 
 
 @pytest.fixture(scope="session")
