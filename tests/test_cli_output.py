@@ -2,15 +2,21 @@
 
 import io
 import os
+import re
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 
+import duckdb
+import pandas as pd
 import pytest
 
 from calibration.analyses.trace_files import FilesProgress
 from calibration.cli.terminal import progress
+from calibration.runs.engines import DuckDB, Query, step_now
+from calibration.runs.sources import open_frame
 from tests.cli_runs import Run, write_csv
 
 
@@ -86,3 +92,34 @@ main(["agreement", "r.csv"])
     assert shown.endswith(b"\r\x1b[K")
     assert "classes: no, yes" in answer
     assert "Computing" not in answer
+
+
+def test_a_long_count_tells_its_step_and_its_share() -> None:
+    """DuckDB is asked from another thread, as the line of a terminal is drawn."""
+    frame = pd.DataFrame({"trace_id": [str(n) for n in range(1_000)]})
+    with open_frame(frame) as source:
+        engine = source.engine
+        assert isinstance(engine, DuckDB)
+        assert step_now() is None
+        # Minutes of work, cut off when it was seen.
+        pairs = (
+            'SELECT sum(hash(a."range" + b."range")) AS "x" FROM range(10000000) a, range(9999) b'
+        )
+        asked: list[type[BaseException]] = []
+
+        def count() -> None:
+            with pytest.raises(duckdb.InterruptException):
+                engine.run(Query("pairs", pairs))
+            asked.append(duckdb.InterruptException)
+
+        worker = threading.Thread(target=count)
+        worker.start()
+        seen = None
+        while worker.is_alive() and seen is None:
+            seen = step_now()
+        engine.connection.interrupt()
+        worker.join()
+    assert asked
+    assert seen is not None
+    assert re.fullmatch(r"1,000 rows, step 1: \d+%(, about \d+ s left in it)?", seen)
+    assert step_now() is None

@@ -318,8 +318,15 @@ def working(line: Callable[[float], str | None]) -> Iterator[Callable[[], None]]
 
 
 def computing(what: str) -> AbstractContextManager[Callable[[], None]]:
-    """Show how long a command works whose end is not known."""
-    return working(lambda seconds: f"{what}: {seconds:.0f} s")
+    """Show how long a command works, and how far it is with the step that it is at."""
+
+    def line(seconds: float) -> str:
+        # Loaded by what reads runs, and by nothing else.
+        engines = sys.modules.get("calibration.runs.engines")
+        step = None if engines is None else engines.step_now()
+        return f"{what}: {', '.join(filter(None, [f'{seconds:.0f} s', step]))}"
+
+    return working(line)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
@@ -37,6 +37,7 @@ from calibration.runs.columns import (
     SHOWN,
     WHY,
     Deduplicated,
+    at_utc,
     by_type,
     check,
     checked_zone,
@@ -601,7 +602,11 @@ def production_counts(
         watched=kept.watched,
         listed=(
             _first_runs(
-                kept.rows, engine, cells, {name: taxonomy.place(name) for name in listed}, n_listed
+                kept.rows,
+                engine,
+                kept.counted.found,
+                {name: taxonomy.place(name) for name in listed},
+                n_listed,
             )
             if listed
             else None
@@ -726,25 +731,34 @@ def _facts(found: pd.DataFrame, n: int) -> dict[str, Any]:
 
 
 def _first_runs(
-    rows: Relation, engine: Engine, cells: Cells, places: Mapping[str, int], n: int
+    rows: Relation, engine: Engine, found: pd.DataFrame, places: Mapping[str, int], n: int
 ) -> pd.DataFrame:
     """Return the first `n` runs of each class, given with its place, in the columns of `LISTED`."""
-    ends = []
-    for place in places.values():
-        own = (cells.outcome == place) & (cells.week.codes >= 0)
-        reached = np.bincount(cells.week.codes[own], weights=cells.sums["n"][own]).cumsum()
-        week = int(np.searchsorted(reached, n))
-        if week < reached.size:
-            year, number = map(int, cells.week.names[week].split("-W"))
-            ends.append(datetime.fromisocalendar(year, number, 1) + timedelta(weeks=1))
-    if len(ends) == len(places):
-        # The weeks up to the last of these ends hold them all: few rows to sort.
-        rows = query("listed", rows=rows, latest=max(ends))
+    ends = [_reached(found[found["outcome"] == place], n) for place in places.values()]
+    known = [end for end in ends if end is not None]
+    if len(known) == len(places):
+        # The runs up to the last of these times hold them all: few rows to sort.
+        rows = query("listed", rows=rows, latest=at_utc(max(known)))
         return _in_time(rows, engine, tuple(places), several=True, first=n)
     # One query per class: the engine keeps the first rows without sorting them all.
     rows = query("listed", rows=rows)
-    found = [_in_time(rows, engine, (name,), single=True, first=n) for name in places]
-    return pd.concat(found, ignore_index=True)
+    lists = [_in_time(rows, engine, (name,), single=True, first=n) for name in places]
+    return pd.concat(lists, ignore_index=True)
+
+
+def _reached(cells: pd.DataFrame, n: int) -> datetime | None:
+    """Return a time by which `n` runs of these cells began; None where so many have no time.
+
+    Of each cell one run began at its first time, and all by its last.
+    """
+    if "first" not in cells:
+        return None
+    cells = cells.dropna(subset="first")
+    ends = pd.concat([cells["first"], cells["last"]], ignore_index=True)
+    began = np.concatenate([np.ones(len(cells)), cells["n"] - 1])
+    order = ends.argsort(kind="stable").to_numpy()
+    place = int(np.searchsorted(began[order].cumsum(), n))
+    return _utc(ends.iloc[order[place]]) if place < order.size else None
 
 
 def _in_time(

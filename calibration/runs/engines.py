@@ -18,12 +18,14 @@ statements share, are macros in `sql/functions*.sql`.
 import io
 import math
 import re
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Literal, Protocol
+from weakref import WeakSet
 
 import duckdb
 import numpy as np
@@ -37,6 +39,8 @@ from calibration.text import weeks_of
 _LINE = re.compile(r"^(?P<line>.*?)\s*-- (?P<mark>if|unless|each) (?P<name>\w+)(?P<block>:?)$")
 # Texts and identifiers in quotes hold no parameters.
 _PARAMETER = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$([a-z]\w*)""")
+# From this share of a step on, the time that is left is told.
+SURE = 0.02
 _READS = re.compile(r'\b(FROM|JOIN) "(\w+)"')
 
 
@@ -300,13 +304,42 @@ class Engine(Protocol):
         """Return the number of distinct ids (none null), and whether `watch` may be among them."""
 
 
+# The engines of this process that are open: what they are at is shown at a terminal.
+_OPEN: "WeakSet[DuckDB]" = WeakSet()
+
+
+def step_now() -> str | None:
+    """Return what DuckDB is at, in words; None where it runs no statement. For any thread."""
+    return next(filter(None, (engine.words() for engine in list(_OPEN))), None)
+
+
 class DuckDB:
-    """DuckDB in this process."""
+    """DuckDB in this process; `amount` says in words how much it reads."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, *, most_hashes: int) -> None:
         self.connection = connection
         self.most_hashes = most_hashes
+        self.amount = ""
+        self._step, self._began = 0, 0.0
         connection.execute(macros("functions", "functions_duckdb"))
+        _OPEN.add(self)
+
+    def words(self) -> str | None:
+        """Return the step, its share and the seconds that are left in it; None between steps."""
+        try:
+            share = self.connection.query_progress() / 100
+        except duckdb.Error:  # closed by now
+            return None
+        if not (self._step and 0 <= share < 1):
+            return None
+        found = [*filter(None, [self.amount]), f"step {self._step}: {share:.0%}"]
+        if share > SURE:
+            seconds = (time.monotonic() - self._began) * (1 - share) / share
+            found.append(f"about {seconds:.0f} s left in it")
+        return ", ".join(found)
+
+    def _begin(self) -> None:
+        self._step, self._began = self._step + 1, time.monotonic()
 
     def columns(self, table: StoredTable) -> dict[str, str]:
         """Return the columns of a table with their types."""
@@ -320,6 +353,7 @@ class DuckDB:
 
     def _rows(self, query: Query) -> duckdb.DuckDBPyRelation:
         text, parameters = self._composed(query)
+        self._begin()
         return self.connection.sql(text, params=parameters or None)
 
     def _composed(self, query: Query) -> tuple[str, dict[str, Any]]:
@@ -342,6 +376,7 @@ class DuckDB:
         """Return a table in memory while it fits; numbered ones in the connection's file."""
         text, parameters = self._composed(query)
         own = quoted(name)
+        self._begin()
         if not numbered:
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {own} AS {text}", parameters)
             return StoredTable(own)

@@ -170,6 +170,7 @@ def open_frame(
     """Open a frame; NaN is a missing value."""
     with _duckdb(memory_limit, None, None, most_hashes, ordered=False) as engine:
         numbered = frame.assign(asr_row=range(1, len(frame) + 1))
+        engine.amount = f"{len(frame):,} rows"
         engine.connection.register("traces", numbered)
         yield Source(
             engine=engine, table=TRACES, columns=engine.columns(TRACES), name=name, row="asr_row"
@@ -250,7 +251,11 @@ def _duckdb(
             },
         )
         try:
-            connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
+            # DuckDB counts how far it is, and prints nothing.
+            connection.execute(
+                "SET TimeZone = 'UTC'; SET enable_progress_bar = true; "
+                "SET enable_progress_bar_print = false"
+            )
             most = most_hashes or int(_limit(connection) / BYTES_PER_HASH)
             yield DuckDB(connection, most_hashes=most)
         finally:
@@ -263,6 +268,7 @@ def _read(engine: DuckDB, paths: list[str], kind: str, name: str) -> Source:
     files = "[" + ", ".join(map(_literal, plain)) + "]"
     if kind == "parquet":
         rows = _checked_rows(engine, files, paths, name)
+        engine.amount = f"{rows:,} rows"
         engine.connection.execute(
             f"CREATE TEMP VIEW traces AS SELECT * FROM read_parquet({files}, "
             "filename='asr_file', file_row_number=true, union_by_name=true)"
@@ -271,6 +277,8 @@ def _read(engine: DuckDB, paths: list[str], kind: str, name: str) -> Source:
             engine=engine, table=TRACES, columns=engine.columns(TRACES), name=name,
             file="asr_file", row="file_row_number", first_row=0, large=rows >= MANY,
         )  # fmt: skip
+    size = sum(map(os.path.getsize, paths))
+    engine.amount = f"{size / 1e6:,.0f} MB"
     if kind == "csv":
         scan = _csv_scan(engine, plain)
     else:
@@ -283,7 +291,7 @@ def _read(engine: DuckDB, paths: list[str], kind: str, name: str) -> Source:
     engine.connection.execute(f"CREATE TEMP VIEW traces AS {scan}")
     return Source(
         engine=engine, table=TRACES, columns=engine.columns(TRACES), name=name, texts=True,
-        large=sum(map(os.path.getsize, paths)) >= LARGE,
+        large=size >= LARGE,
         file="asr_file", rejects=kind == "csv", null_is_unreadable=kind == "jsonl",
     )  # fmt: skip
 

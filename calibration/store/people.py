@@ -93,12 +93,16 @@ class StorePart:
 
     def _frame_kept(self, sql: str, values: list[object] | None = None) -> pd.DataFrame:
         """Return a frame with a row a trace, read again once something was written."""
+        return self._kept((sql, *(values or [])), lambda: self._frame(sql, values))
+
+    def _kept(self, key: tuple[object, ...], read: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+        """Return the frame that `read` gives, again once something was written."""
         with self._db.read() as cursor:
             commits = cursor.execute("SELECT commits FROM store_state").fetchone()
-        kept, key = self._db.held(Frames), (sql, *(values or []))
+        kept = self._db.held(Frames)
         found = kept.get(key)
         if found is None or found[0] != commits:
-            found = kept[key] = commits, self._frame(sql, values)
+            found = kept[key] = commits, read()
             for oldest in list(kept)[:-MOST_FRAMES]:
                 kept.pop(oldest, None)
         return found[1].copy(deep=False)

@@ -99,9 +99,9 @@ WITH wanted AS (SELECT unnest(?::VARCHAR[]) AS trace_id)
   SELECT trace_id, parse_filename(filename) AS part, list_transform(
     list_filter(
       from_json(
-        review::JSON -> '$.steps',
-        '[{{"tool": "VARCHAR", "arguments": "VARCHAR", "result": "VARCHAR"}}]'
-      ),
+        review,
+        '{{"steps": [{{"tool": "VARCHAR", "arguments": "VARCHAR", "result": "VARCHAR"}}]}}'
+      ).steps,
       -- A step with a result alone is the answer to a call, not one more.
       lambda step: step.tool IS NOT NULL AND (step.arguments IS NOT NULL OR step.result IS NULL)
     ),
@@ -127,7 +127,10 @@ _FEEDBACK = """
 SELECT trace_id, parse_filename(filename) AS part,
   hidden::JSON ->> '$.metadata.escalated' AS escalated,
   hidden::JSON ->> '$.metadata.feedback' AS feedback
-FROM read_parquet(?, filename = true) WHERE escalated IS NOT NULL OR feedback IS NOT NULL
+FROM read_parquet(?, filename = true)
+-- Few are read as JSON.
+WHERE (contains(hidden, '"escalated"') OR contains(hidden, '"feedback"'))
+  AND (escalated IS NOT NULL OR feedback IS NOT NULL)
 """
 
 # Traces with enough calls of one tool for a loop: few transcripts are left to read.
@@ -1091,6 +1094,9 @@ class TraceStore(StorePart):
         identical calls three times or more, else 0), loops_in_a_row (1: in a row; these four are
         missing without steps), escalated and feedback (fields of the file; missing: none).
         """
+        return self._kept(("operation",), self._operation)
+
+    def _operation(self) -> pd.DataFrame:
         directory = parts_directory(self._db.path)
         with self._db.read() as cursor:
             index = cursor.execute("SELECT trace_id, part FROM trace ORDER BY seq").df()

@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from calibration.analyses.evidence.from_store import load_batch
 from calibration.analyses.success_rate import from_store
 from calibration.analyses.success_rate.from_store import (
     labelled_csv,
@@ -93,7 +94,7 @@ def test_a_window_is_compared_with_the_one_of_its_length_before(two_weeks: World
 
 
 def test_what_the_page_can_be_narrowed_to_and_a_workflow_alone(two_weeks: World) -> None:
-    choices = report_choices(two_weeks.store, two_weeks.batch_id)
+    choices = report_choices(load_batch(two_weeks.store, two_weeks.batch_id).traces)
     assert choices.workflows == ("flights", "hotels")
     assert choices.last_weeks(1) == (WEEKS[1], WEEKS[1])
     assert choices.last_weeks(4) == ("2026-W38", WEEKS[1])

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 import streamlit as st
 
 from calibration.analyses.agreement.recommendations import Recommendation
-from calibration.analyses.evidence.from_store import load_judged, with_context
+from calibration.analyses.evidence.data import CalibrationData
+from calibration.analyses.evidence.from_store import (
+    judged_of,
+    load_batch,
+    pooled_id,
+    with_context,
+)
 from calibration.analyses.judge.calibration import (
     CHOSEN,
     CalibrationOptions,
@@ -66,6 +72,35 @@ class Found:
         return all(notice.code != CHOSEN.code for notice in self.result.calibration.refusals)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Evidence:
+    """What does not depend on what the labelled traces are: a sample of production, or not."""
+
+    loaded: CalibrationData
+    judged: CalibrationData
+    diagnosed: JudgeDiagnostics
+    traces: JudgedTraces
+
+
+@st.cache_resource(show_spinner="Reading the verdicts", max_entries=4)
+def _evidence(key: tuple[object, ...], batch_id: str, judge_id: str, _store: Store) -> _Evidence:
+    """Return the traces with labels and verdicts; `key` names the store and its state."""
+    del key
+    loaded = load_batch(_store, pooled_id(_store, batch_id), sample=False)
+    judged = judged_of(_store, loaded, judge_id)
+    context = with_context(_store, judged)
+    return _Evidence(
+        loaded=loaded,
+        judged=judged,
+        diagnosed=diagnose(context, CalibrationOptions()),
+        traces=judged_traces(context),
+    )
+
+
+def _evidence_of(asked: Asked, store: Store) -> _Evidence:
+    return _evidence((asked.path, asked.state), asked.batch_id, asked.judge_id, store)
+
+
 @st.cache_resource(show_spinner="Calibrating the judge", max_entries=8)
 def analysed(asked: Asked, _store: Store) -> Found:
     """Return the analyses of the page.
@@ -73,42 +108,43 @@ def analysed(asked: Asked, _store: Store) -> Found:
     Raises
     ------
     CalibrationError
-        As `load_judged` and `calibrate_judge`.
+        As `load_batch`, `judged_of` and `calibrate_judge`.
     """
-    data = load_judged(_store, asked.batch_id, asked.judge_id, sample=False)
-    result = calibrate_judge(data, CalibrationOptions(design=asked.design))
-    data = with_context(_store, data)
-    diagnosed = diagnose(data, CalibrationOptions())
-    traces = judged_traces(data)
+    found = _evidence_of(asked, _store)
+    result = calibrate_judge(found.judged, CalibrationOptions(design=asked.design))
     head = result.calibration.headline_estimate
-    plan = _plan(asked, half_width_wanted(None if head is None else head.net.half_width), _store)
+    plan = planned(asked, half_width_wanted(None if head is None else head.net.half_width), _store)
     judges = tuple(str(name) for name in _store.judge_frame()["judge_id"])
     taxonomy = _store.taxonomy()
     return Found(
         asked=asked,
         result=result,
-        diagnosed=diagnosed,
-        traces=traces,
+        diagnosed=found.diagnosed,
+        traces=found.traces,
         plan=plan,
-        steps=judge_steps(result, diagnosed, traces, taxonomy, plan=plan, n_judges=len(judges)),
+        steps=judge_steps(
+            result, found.diagnosed, found.traces, taxonomy, plan=plan, n_judges=len(judges)
+        ),
         judges=judges,
         taxonomy=taxonomy,
     )
 
 
-def _plan(asked: Asked, half_width: float, store: Store) -> Plan | None:
-    try:
-        return plan_batch(
-            store, n=2, half_width=half_width, judge_id=asked.judge_id, batch_id=asked.batch_id
-        )
-    except CalibrationError:
-        return None
-
-
 @st.cache_resource(show_spinner="Planning", max_entries=32)
 def planned(asked: Asked, half_width: float, _store: Store) -> Plan | None:
     """Return what a half-width takes; None where nothing tells."""
-    return _plan(asked, half_width, _store)
+    loaded = _evidence_of(asked, _store).loaded
+    try:
+        return plan_batch(
+            _store,
+            n=2,
+            half_width=half_width,
+            judge_id=asked.judge_id,
+            batch_id=asked.batch_id,
+            loaded=loaded if loaded.is_sample else None,
+        )
+    except CalibrationError:
+        return None
 
 
 @st.cache_resource(show_spinner="Comparing groups", max_entries=32)

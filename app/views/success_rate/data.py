@@ -3,9 +3,12 @@
 import json
 import shlex
 from dataclasses import dataclass
+from functools import partial
 
 import streamlit as st
 
+from calibration.analyses.evidence.data import CalibrationData
+from calibration.analyses.evidence.from_store import WHOLE, Part, load_batch
 from calibration.analyses.success_rate.from_store import (
     ReportChoices,
     StoreReport,
@@ -95,7 +98,8 @@ def reported(asked: Asked, _store: Store) -> Found:
     if not asked.batch_id:
         report = report_on_store(_store, options)
         return Found(asked=asked, report=report, document=document(report))
-    made = report_with_work(_store, options)
+    load = partial(_kept_batch, key=(asked.path, asked.state))
+    made = report_with_work(_store, options, load=load)
     if not asked.models:
         made = without_models(made)
     return Found(asked=asked, report=made.report, document=document(made.report), made=made)
@@ -108,7 +112,23 @@ def choices(key: tuple[object, ...], batch_id: str, _store: Store) -> ReportChoi
     Raises
     ------
     CalibrationError
-        As `report_choices`.
+        As `load_batch`.
     """
+    if not batch_id:
+        return report_choices(_store.production_traces())
+    return report_choices(_kept_batch(_store, batch_id, part=WHOLE, key=key).traces)
+
+
+def _kept_batch(
+    store: Store, batch_id: str | None, *, part: Part, key: tuple[object, ...]
+) -> CalibrationData:
+    return _batch(key, batch_id, part, store)
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def _batch(
+    key: tuple[object, ...], batch_id: str | None, part: Part, _store: Store
+) -> CalibrationData:
+    """Return what every choice of a workflow reads; `key` names the store and its state."""
     del key
-    return report_choices(_store, batch_id)
+    return load_batch(_store, batch_id, part=part)

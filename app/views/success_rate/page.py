@@ -59,7 +59,7 @@ def _days(first: date, last: date) -> tuple[str | None, str | None]:
 def _choose(store: Store, batch_id: str, judges: Sequence[str] = ()) -> Asked:
     """Let the report be narrowed; `judges` are those whose outcomes are taken as given."""
     state = (*store.result_state(), store.taxonomy().fingerprint)
-    choices = data.choices((str(store.path), batch_id, *state), batch_id, store)
+    choices = data.choices((str(store.path), state), batch_id, store)
     judge_id = _source(judges) if judges else frame.choose_judge(store)
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     with left:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from calibration.agreement.ratings import parting_questions
@@ -460,7 +462,8 @@ def among(ids: "pd.Series[str]", known: "pd.Series[str]") -> NDArray[np.bool_]:
 
     `Series.isin` would make a Python object of each of the others.
     """
-    return np.asarray(pd.Index(known.unique()).get_indexer(ids) >= 0)
+    own, others = (pa.array(of, pa.large_string()) for of in (ids, known))
+    return np.asarray(pc.is_in(own, value_set=others))
 
 
 def group_names(traces: pd.DataFrame, by: str) -> NDArray[np.str_]:

@@ -478,13 +478,17 @@ def load_judged(
 ) -> CalibrationData:
     """Read a batch, by default the newest random one, with its labels and a judge.
 
-    Raises CalibrationError if nothing of the batch is labelled, and as `load_batch`; InputError as
-    `choose_judge`.
+    Raises as `load_batch` and `judged_of`.
     """
-    joined = pooled_id(store, batch_id)
-    data = with_judge(store, load_batch(store, joined, sample=sample), judge_id)
+    return judged_of(store, load_batch(store, pooled_id(store, batch_id), sample=sample), judge_id)
+
+
+def judged_of(store: "Store", loaded: CalibrationData, judge_id: str | None) -> CalibrationData:
+    """Return a batch as `with_judge`; CalibrationError if nothing of it is labelled."""
+    data = with_judge(store, loaded, judge_id)
     if data.labelled.empty:
-        raise CalibrationError(f"batch {joined!r} has no labels yet; label it on the Label page")
+        name = loaded.provenance.batch_id
+        raise CalibrationError(f"batch {name!r} has no labels yet; label it on the Label page")
     return data
 
 
@@ -564,7 +568,7 @@ def _later_traces(batch: "Batch", every: pd.DataFrame, part: Part) -> int:
 
 def all_simulated(*frames: pd.DataFrame) -> bool:
     """Return whether all rows are simulated; MixedDataError if only some are."""
-    found = {bool(value) for frame in frames for value in frame["simulated"]}
+    found = {bool(value) for frame in frames for value in frame["simulated"].unique()}
     if len(found) > 1:
         raise MixedDataError(
             "simulated and real rows would enter one number; keep the demo in a store of its own"

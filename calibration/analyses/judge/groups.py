@@ -150,6 +150,18 @@ def group_rows(
     return _rows(_Groups(data, options, by, within))
 
 
+def net_rates(
+    data: CalibrationData,
+    options: CalibrationOptions,
+    *,
+    by: str,
+    within: NDArray[np.bool_] | None = None,
+) -> dict[str, Estimate]:
+    """Return the rates net of cost of `group_rows` by name, and nothing else of them."""
+    found = _Groups(data, options, by, within).estimates(net=True)
+    return {name: group.estimate for name, group in found.items()}
+
+
 def group_rates(data: CalibrationData, options: CalibrationOptions, *, by: str) -> GroupRates:
     """Estimate rates as `group_rows`, and compare groups; the seed is for permutation tests."""
     groups = _Groups(data, options, by)
@@ -193,7 +205,7 @@ def group_rates(data: CalibrationData, options: CalibrationOptions, *, by: str) 
 
 
 def _rows(groups: "_Groups") -> tuple[GroupRow, ...]:
-    data, of_label = groups.data, groups.of_trace[groups.data.at]
+    data, of_label = groups.data, groups.codes[groups.data.at]
     inside = groups.inside[data.at]
     net, gross = groups.estimates(net=True), groups.estimates(net=False)
     return tuple(
@@ -202,10 +214,10 @@ def _rows(groups: "_Groups") -> tuple[GroupRow, ...]:
             net=net[name],
             gross=gross[name],
             leniency=leniency_of(
-                data, groups.sample, (of_label == name) & inside, NO_LABELS, groups.confidence_level
+                data, groups.sample, (of_label == k) & inside, NO_LABELS, groups.confidence_level
             ),
         )
-        for name in _in_order(groups.of_trace[groups.inside], groups.by)
+        for k, name in groups.in_order(groups.inside)
     )
 
 
@@ -221,8 +233,9 @@ class _Groups:
     ) -> None:
         self.data, self.by = data, by
         self.of_trace = group_names(data.traces, by)
+        self.codes, self.names = pd.factorize(self.of_trace, sort=True)
         self.inside = np.ones(len(self.of_trace), dtype=bool) if within is None else within
-        unknown = bool((self.of_trace == UNKNOWN).all())
+        unknown = set(self.names) <= {UNKNOWN}
         if unknown and by not in COLUMN:
             raise CalibrationError(f"no groups by {by}: no trace is known to have been cut")
         if unknown and data.provenance.source == "files":
@@ -245,14 +258,28 @@ class _Groups:
             confidence_level=options.confidence_level,
         )
 
-        self._made = {net: tuple(self._groups(net)) for net in (True, False)}
+        self._made: dict[bool, tuple[LabelledGroup, ...]] = {}
+
+    def made(self, *, net: bool) -> tuple[LabelledGroup, ...]:
+        """Return the groups, with cost or without."""
+        if net not in self._made:
+            self._made[net] = tuple(self._groups(net))
+        return self._made[net]
+
+    def in_order(self, rows: NDArray[np.bool_]) -> list[tuple[int, str]]:
+        """Return code and name of the groups of some traces: weeks by time, others by size."""
+        counts = np.bincount(self.codes[rows], minlength=len(self.names))
+        order = np.arange(counts.size)
+        if self.by != "week":
+            order = np.argsort(-counts, kind="stable")
+        return [(int(k), str(self.names[k])) for k in order if counts[k]]
 
     def _groups(self, net: bool) -> Iterator[LabelledGroup]:
         """Yield the groups inside, then the groups of the traces outside, to borrow from."""
         for inside in (True, False):
             rows = self.inside == inside
-            for name in _in_order(self.of_trace[rows], self.by):
-                of = (self.of_trace == name) & rows
+            for k, name in self.in_order(rows):
+                of = (self.codes == k) & rows
                 # No name has a NUL: a group outside keeps apart from one of the same name inside.
                 yield self._make(name if inside else f"{name}\0", of, net)
 
@@ -281,14 +308,14 @@ class _Groups:
                 estimate=self._provisional(found.estimate),
                 shares=tuple(map(self._provisional, found.shares)),
             )
-            for found in estimate_groups(self._made[net], self.shared)
+            for found in estimate_groups(self.made(net=net), self.shared)
         }
 
     def compared(
         self, pairs: list[tuple[str, str]]
     ) -> Iterator[tuple[GroupComparison, GroupComparison]]:
         """Compare pairs of groups, with cost and without."""
-        both = (compare_pairs(self._made[net], pairs, self.shared) for net in (True, False))
+        both = (compare_pairs(self.made(net=net), pairs, self.shared) for net in (True, False))
         for sides in zip(*both, strict=True):
             net, gross = (
                 replace(found, difference=self._provisional(found.difference)) for found in sides
@@ -300,12 +327,6 @@ class _Groups:
         if not n or found.status != OK:
             return found
         return replace(found, status=f"provisional: {counted(n, 'open disagreement')}")
-
-
-def _in_order(of_trace: NDArray[np.str_], by: str) -> list[str]:
-    names, counts = np.unique(of_trace, return_counts=True)
-    order = np.arange(names.size) if by == "week" else np.argsort(-counts, kind="stable")
-    return [str(name) for name in names[order]]
 
 
 def _pairs(names: list[str], by: str) -> list[tuple[str, str]]:

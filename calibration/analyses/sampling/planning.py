@@ -199,6 +199,7 @@ def plan_batch(
     overlap: float = 1.0,
     judge_id: str | None = None,
     batch_id: str | None = None,
+    loaded: CalibrationData | None = None,
     seconds_per_label: float | None = None,
     hourly_rate: float | None = None,
     estimand: Estimand = "process",
@@ -207,13 +208,14 @@ def plan_batch(
     """Plan a random batch from the spread of scores in an earlier one.
 
     Default basis: the newest production batch with 50 labelled traces, else the one with most;
-    without labels the worst case, with a note. With a `half_width` and no `n` the plan has the
-    traces that it needs, with the judge if there is one. `estimand` : the rate of runs like these
-    (``process``) or of these runs themselves (``these_runs``).
+    without labels the worst case, with a note. `loaded` : the basis, where it is read already. With
+    a `half_width` and no `n` the plan has the traces that it needs, with the judge if there is one.
+    `estimand` : the rate of runs like these (``process``) or of these runs themselves
+    (``these_runs``).
     """
     _check_asked(n, half_width, seconds_per_label, hourly_rate)
     every = store.production_traces()
-    loaded = earlier_batch(store, batch_id)
+    loaded = loaded or earlier_batch(store, batch_id)
     basis = _basis(store, loaded, every, judge_id)
     if estimand == "these_runs":  # the two-phase rate is one of runs like these
         basis = replace(basis, reviewers=None)

@@ -43,7 +43,7 @@ from calibration.analyses.judge.calibration import (
     calibrate_judge,
     rate_of_other,
 )
-from calibration.analyses.judge.groups import COLUMN, GroupRow, group_rows
+from calibration.analyses.judge.groups import COLUMN, GroupRow, group_rows, net_rates
 from calibration.analyses.success_rate.assembly import (
     KS,
     MOST_AGENTS,
@@ -171,10 +171,16 @@ class StoreRates:
         return disputed(self.loaded)
 
 
-def rates_of_store(store: Store, options: ReportOptions | None = None) -> StoreRates:
+def rates_of_store(
+    store: Store,
+    options: ReportOptions | None = None,
+    *,
+    load: Callable[..., CalibrationData] = load_batch,
+) -> StoreRates:
     """Estimate the Agent Success Rate of the traces that a batch was drawn from.
 
-    Without any verdict in the store the headline is the human-only rate.
+    Without any verdict in the store the headline is the human-only rate. `load` : what is called as
+    `load_batch`, where batches are kept.
 
     Raises
     ------
@@ -187,14 +193,14 @@ def rates_of_store(store: Store, options: ReportOptions | None = None) -> StoreR
     since, until = options.window
     part = Part(since=since, until=until, workflow=options.workflow)
     try:
-        loaded = load_batch(store, options.batch_id, part=part)
+        loaded = load(store, options.batch_id, part=part)
         _refuse(loaded, part, options)
     except CalibrationError as error:
         if type(error) is not CalibrationError:
             raise
         raise CalibrationError(f"{error}{instead_of_labels(store)}") from error
     others = replace(part, workflow=None)
-    whole = loaded if part == others else load_batch(store, options.batch_id, part=others)
+    whole = loaded if part == others else load(store, options.batch_id, part=others)
     judge_id, judge, kind = options.judge_id, None, DIRECT
     corrected = gross = not_estimable(NO_VERDICTS, method="calibration")
     shares: tuple[Estimate, ...] = ()
@@ -647,17 +653,22 @@ def instead_of_labels(store: Store) -> str:
     )
 
 
-def report_with_work(store: Store, options: ReportOptions | None = None) -> StoreReport:
+def report_with_work(
+    store: Store,
+    options: ReportOptions | None = None,
+    *,
+    load: Callable[..., CalibrationData] = load_batch,
+) -> StoreReport:
     """Report on the traces that a batch was drawn from, with all runs to review.
 
     Corrected for judge error where the calibration allows it. Traces of the reference set are never
-    counted. Errors as `rates_of_store`; a comparison with a file is refused.
+    counted. `load` and errors as of `rates_of_store`; a comparison with a file is refused.
     """
     options = options or ReportOptions()
     if options.compare_to not in (None, PREVIOUS):
         raise InputError("--compare-to FILE is for files: a store compares with its own past")
     options.check_targets(store.taxonomy())
-    rates = rates_of_store(store, options)
+    rates = rates_of_store(store, options, load=load)
     runs, weeks = loaded_runs(store, rates), rates.runs.labels("week").seen
     work = {name: tuple(work_items(rows)) for name, rows in to_review(rates.loaded).items()}
     all_weeks = calendar(weeks[0], weeks[-1]) if weeks else ()
@@ -913,10 +924,14 @@ def tag_groups(rates: StoreRates, runs: LoadedRuns) -> tuple[tuple[RateGroup, ..
 
 def rate_of(rates: StoreRates, change: Callable[[CalibrationData], CalibrationData]) -> Estimate:
     """Return the corrected rate after a change of the data, as of credit or ceilings."""
-    if rates.options.workflow is None and rates.judge is not None:
-        return rate_of_other(change(rates.loaded), rates.judge)
-    rows = rows_by(change(rates.whole), rates.options, "workflow")
-    return rows[rates.options.workflow].net.estimate
+    workflow = rates.options.workflow
+    if workflow is not None:
+        whole, options = change(rates.whole), calibration_options(rates.options)
+        within = Part(workflow=workflow).of_workflow(whole.traces)
+        return net_rates(whole, options, by="workflow", within=within)[workflow]
+    if rates.judge is None:
+        raise CalibrationError(NO_VERDICTS)
+    return rate_of_other(change(rates.loaded), rates.judge)
 
 
 def corrected_at(rates: StoreRates) -> Iterator[AtOtherWeights]:
@@ -1255,9 +1270,8 @@ class ReportChoices:
         return week_of(self.last - timedelta(weeks=n - 1)), week_of(self.last)
 
 
-def report_choices(store: Store, batch_id: str) -> ReportChoices:
-    """Return the choices that narrow a report on a batch; without one, on given outcomes."""
-    traces = load_batch(store, batch_id).traces if batch_id else store.production_traces()
+def report_choices(traces: pd.DataFrame) -> ReportChoices:
+    """Return the choices that narrow a report on some traces."""
     times = started(traces).dropna()
     return ReportChoices(
         first=None if times.empty else times.min().date(),

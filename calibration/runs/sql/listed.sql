@@ -3,4 +3,4 @@ SELECT "outcome", "trace_id", "workflow", "model", "task", week_of("at") AS "wee
 FROM "rows"
 WHERE
   "reason" = 0
-  AND "at" < $latest -- if latest
+  AND "at" <= $latest -- if latest
