@@ -1,6 +1,7 @@
 """A command in a process of its own: how long it took, and how much memory."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -47,6 +48,8 @@ def run(command: Sequence[str]) -> Run:
 
     Raises
     ------
+    MemoryError
+        If the system ended it.
     RuntimeError
         If it fails.
     """
@@ -62,6 +65,8 @@ def run(command: Sequence[str]) -> Run:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     wall = time.perf_counter() - began
+    if process.returncode == -signal.SIGKILL:
+        raise MemoryError(command[-2])
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)}: {errors.strip()[-500:]}")
     return Run(

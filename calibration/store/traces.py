@@ -983,13 +983,13 @@ class TraceStore(StorePart):
                 "WHERE list_contains(?, trace_id)",
                 [list(trace_ids)],
             )
-        found: dict[str, TraceForReview] = {}
-        for part in {head["part"] for head in heads}:
-            ids = [head["trace_id"] for head in heads if head["part"] == part]
-            bodies = _bodies(self._db, part, ids)
-            for head in heads:
-                if head["part"] == part:
-                    found[head["trace_id"]] = _review(head, bodies[head["trace_id"]])
+        by_part: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+        for head in heads:
+            by_part[head["part"]].append(head)
+        bodies: dict[str, dict[str, Any]] = {}
+        for part, own in by_part.items():
+            bodies |= _bodies(self._db, part, [head["trace_id"] for head in own])
+        found = {head["trace_id"]: _review(head, bodies[head["trace_id"]]) for head in heads}
         return [found[trace_id] for trace_id in trace_ids if trace_id in found]
 
     @open_to(LEAD)

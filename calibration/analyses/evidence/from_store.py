@@ -425,9 +425,9 @@ def with_verdicts(
 ) -> CalibrationData:
     """Return the data with verdicts from a frame with columns trace_id and outcome."""
     of_trace = verdicts.set_index("trace_id")
-    ids = data.traces["trace_id"]
-    causes = ids.map(of_trace["cause"]) if "cause" in of_trace else None
-    codes, names = verdict_codes(ids.map(of_trace["outcome"]), data.classes, causes=causes)
+    known = of_trace[[name for name in ("outcome", "cause") if name in of_trace]]
+    known = known.reindex(data.traces["trace_id"]).reset_index(drop=True)
+    codes, names = verdict_codes(known["outcome"], data.classes, causes=known.get("cause"))
     found = replace(
         data,
         provenance=replace(data.provenance, judge_id=judge_id),

@@ -389,7 +389,8 @@ def _basis_of(
     if judge_id is not None:
         refuse_mixture(store, judge_id, loaded)
         verdicts = store.verdict_frame(judge_id)
-        own = with_verdicts(loaded, verdicts).verdicts[loaded.at]
+        loaded = with_verdicts(loaded, verdicts)
+        own = loaded.verdicts[loaded.at]
         classes = every[["trace_id"]].merge(verdicts, on="trace_id", how="left")["outcome"]
         into = classes.map(taxonomy.places).fillna(len(taxonomy.names)).to_numpy(dtype=np.int64)
         counts = np.bincount(into, minlength=values.size).astype(np.int64)
@@ -423,13 +424,12 @@ def _basis_of(
         counts=counts,
         values=values,
         judge_id=judge_id,
-        reviewers=None if judge_id is None else _reviewers(store, loaded, judge_id),
+        reviewers=None if judge_id is None else _reviewers(loaded),
     )
 
 
-def _reviewers(store: Store, loaded: CalibrationData, judge_id: str) -> _Reviewers | None:
+def _reviewers(data: CalibrationData) -> _Reviewers | None:
     """Measure how reviewers err on the traces with two labels; None where that is not known."""
-    data = with_verdicts(loaded, store.verdict_frame(judge_id))
     sample = data.sample("production")
     if sample.overlap is None or data.open_disagreements or not data.overlap_random:
         return None
