@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -100,3 +101,29 @@ def test_cells_and_tasks_equal_a_plain_count(rows: list[dict[str, Any]]) -> None
         if counts.tasks is not None:
             by_task = summed(counts.tasks, keys)
             assert {k: pytest.approx(row, abs=1e-9) for k, row in by_task.items()} == wanted
+
+
+@pytest.mark.parametrize("days", [3, 300])
+@pytest.mark.parametrize("n_listed", [1, 7, 100, 10_000])
+def test_the_first_runs_of_a_class_are_those_of_a_sorted_table(days: int, n_listed: int) -> None:
+    """Many begin at the same time, and some have none: those come last."""
+    draw, n = np.random.default_rng(days), 1_500
+    frame = pd.DataFrame({
+        "trace_id": [f"t{k:04d}" for k in draw.permutation(n)],
+        "workflow": draw.choice(["research", "scheduling"], n),
+        "outcome": draw.choice(OUTCOMES, n, p=[0.5, 0.2, 0.1, 0.1, 0.1]),
+        "cost_usd": draw.choice([0.05, 0.4, 3.0, np.nan], n),
+        "started_at": pd.Timestamp("2026-01-01", tz="UTC")
+        + pd.to_timedelta(draw.integers(0, 24 * days, n), unit="h"),
+    })  # fmt: skip
+    frame.loc[draw.random(n) < 0.1, "started_at"] = pd.NaT
+    classes = ("abandoned", "hallucinated")
+    with open_frame(frame) as source:
+        counts = production_counts(
+            source, taxonomy=default_taxonomy(), listed=classes, n_listed=n_listed
+        )
+    assert counts.listed is not None
+    found = counts.listed.groupby("outcome")["trace_id"].agg(list)
+    in_order = frame.sort_values(["started_at", "trace_id"], na_position="last")
+    for name in classes:
+        assert found[name] == in_order[in_order["outcome"] == name]["trace_id"].tolist()[:n_listed]

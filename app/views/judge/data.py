@@ -82,7 +82,7 @@ class _Evidence:
     traces: JudgedTraces
 
 
-@st.cache_resource(show_spinner="Reading the verdicts", max_entries=4)
+@st.cache_resource(show_spinner="Reading the verdicts", max_entries=2)
 def _evidence(key: tuple[object, ...], batch_id: str, judge_id: str, _store: Store) -> _Evidence:
     """Return the traces with labels and verdicts; `key` names the store and its state."""
     del key
