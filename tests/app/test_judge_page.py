@@ -158,7 +158,8 @@ def test_a_click_lists_the_traces_behind_a_number_and_works_nothing_out_again(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("worked out again")
 
-    for name in ("load_judged", "calibrate_judge", "diagnose", "judged_traces", "analyse_groups"):
+    analyses = ("load_batch", "judged_of", "calibrate_judge", "diagnose", "judged_traces")
+    for name in (*analyses, "analyse_groups"):
         monkeypatch.setattr(data, name, never)
     for name, row, column, behind in CLICKS:
         expected = behind(demo.traces)
