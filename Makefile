@@ -109,7 +109,7 @@ bench-asr: dev
 	$(BIN)/python -m benchmarks.asr $(ROWS)
 
 # What a run costs on DuckDB, PostgreSQL and Spark, by the difference of two sizes: adds to
-# docs/benchmarks/scale.md; about fifteen minutes.
+# docs/benchmarks/scale.md; about five minutes.
 bench-scale: engines
 	$(BIN)/python -m benchmarks.scale
 

@@ -25,7 +25,6 @@ from datetime import UTC, datetime
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Literal, Protocol
-from weakref import WeakSet
 
 import duckdb
 import numpy as np
@@ -305,12 +304,12 @@ class Engine(Protocol):
 
 
 # The engines of this process that are open: what they are at is shown at a terminal.
-_OPEN: "WeakSet[DuckDB]" = WeakSet()
+OPEN: "set[DuckDB]" = set()
 
 
 def step_now() -> str | None:
     """Return what DuckDB is at, in words; None where it runs no statement. For any thread."""
-    return next(filter(None, (engine.words() for engine in list(_OPEN))), None)
+    return next(filter(None, (engine.words() for engine in list(OPEN))), None)
 
 
 class DuckDB:
@@ -322,7 +321,6 @@ class DuckDB:
         self.amount = ""
         self._step, self._began = 0, 0.0
         connection.execute(macros("functions", "functions_duckdb"))
-        _OPEN.add(self)
 
     def words(self) -> str | None:
         """Return the step, its share and the seconds that are left in it; None between steps."""

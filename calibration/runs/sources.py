@@ -19,7 +19,16 @@ from calibration.errors import InputError
 from calibration.files import open_file
 from calibration.runs.benchmark_results import COLUMNS as RESULT_COLUMNS
 from calibration.runs.benchmark_results import benchmark_results
-from calibration.runs.engines import DuckDB, Engine, Postgres, Relation, Spark, StoredTable, quoted
+from calibration.runs.engines import (
+    OPEN,
+    DuckDB,
+    Engine,
+    Postgres,
+    Relation,
+    Spark,
+    StoredTable,
+    quoted,
+)
 from calibration.runs.results import verdict_names
 from calibration.taxonomy import Taxonomy
 
@@ -257,7 +266,12 @@ def _duckdb(
                 "SET enable_progress_bar_print = false"
             )
             most = most_hashes or int(_limit(connection) / BYTES_PER_HASH)
-            yield DuckDB(connection, most_hashes=most)
+            engine = DuckDB(connection, most_hashes=most)
+            OPEN.add(engine)
+            try:
+                yield engine
+            finally:
+                OPEN.discard(engine)
         finally:
             connection.close()
 

@@ -3,7 +3,6 @@
 import json
 import shlex
 from dataclasses import dataclass
-from functools import partial
 
 import streamlit as st
 
@@ -98,8 +97,10 @@ def reported(asked: Asked, _store: Store) -> Found:
     if not asked.batch_id:
         report = report_on_store(_store, options)
         return Found(asked=asked, report=report, document=document(report))
-    load = partial(_kept_batch, key=(asked.path, asked.state))
-    made = report_with_work(_store, options, load=load)
+    key = (asked.path, asked.state)
+    made = report_with_work(
+        _store, options, load=lambda store, batch, *, part: _batch(key, batch, part, store)
+    )
     if not asked.models:
         made = without_models(made)
     return Found(asked=asked, report=made.report, document=document(made.report), made=made)
@@ -116,13 +117,7 @@ def choices(key: tuple[object, ...], batch_id: str, _store: Store) -> ReportChoi
     """
     if not batch_id:
         return report_choices(_store.production_traces())
-    return report_choices(_kept_batch(_store, batch_id, part=WHOLE, key=key).traces)
-
-
-def _kept_batch(
-    store: Store, batch_id: str | None, *, part: Part, key: tuple[object, ...]
-) -> CalibrationData:
-    return _batch(key, batch_id, part, store)
+    return report_choices(_batch(key, batch_id, WHOLE, _store).traces)
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
