@@ -21,6 +21,27 @@ class MissingColumnError(InputError):
         self.column = column
 
 
+class LeftOutError(CalibrationError):
+    """Too many rows of a table are left out for a rate.
+
+    `reading` says which, or is a list of readings; `figures` are the names of the figures that are
+    withheld; `missing_outcome` is what the rate is at least and at most, where that is known.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reading: object,
+        figures: tuple[str, ...] = (),
+        missing_outcome: object = None,
+    ) -> None:
+        super().__init__(message)
+        self.reading = reading
+        self.figures = figures
+        self.missing_outcome = missing_outcome
+
+
 class TraceFormatError(InputError):
     """A trace file cannot be read at all; the message names file and line."""
 

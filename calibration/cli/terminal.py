@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from calibration.errors import InputError, MissingColumnError, StoreLockedError
+from calibration.errors import InputError, LeftOutError, MissingColumnError, StoreLockedError
 from calibration.text import visible
 
 if TYPE_CHECKING:
@@ -144,7 +144,14 @@ def with_output(command: Command) -> Command:
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         output = Output(**{of.name: kwargs.pop(of.name) for of in fields(Output)})
-        return command(*args, output=output, **kwargs)
+        try:
+            return command(*args, output=output, **kwargs)
+        except LeftOutError as error:
+            if output.as_data:
+                from calibration.reporting.to_json import withheld
+
+                print_json(withheld(error))
+            raise
 
     made: Command = wrapped
     for option in (
@@ -256,10 +263,12 @@ def print_result(result: Any, document: Callable[[Any], "Document"], output: Out
         # JSON imports every analysis; text needs none of them.
         from calibration.reporting import to_json
 
+        for line in document(result).reading:
+            click.echo(visible(line), err=True)
         print_json(to_json.data(result))
     elif output.as_markdown:
         print_lines(markdown(document(result)).splitlines())
-    elif output.page is None:
+    else:
         print_document(document(result), full=output.full)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibration.statistics.estimate import OK, Estimate
+from calibration.tables.reading import Reading
 from calibration.text import shown
 
 SIMULATED = "SIMULATED DATA: labels, verdicts and production runs are drawn at random."
@@ -160,7 +161,8 @@ class Document:
     """A whole report; `banners` come before everything else. Some have no headline.
 
     `brief` is what a terminal shows below the headline unless it is asked for everything; None is
-    everything. `then` is the command that comes next, without ``asr``.
+    everything. `then` is the command that comes next, without ``asr``. `reading` says what was read
+    of the tables and what was left out, before the estimates.
     """
 
     title: str
@@ -171,6 +173,23 @@ class Document:
     footer: str = ""
     brief: tuple[Block, ...] | None = None
     then: str = ""
+    reading: tuple[str, ...] = ()
+
+
+def reading_lines(readings: Reading | Sequence[Reading] | None) -> tuple[str, ...]:
+    """Return what stands before the estimates of one table, or of several, with their names.
+
+    Examples
+    --------
+    >>> read_before = Reading(place="a.csv", rows=2, used=2, columns={"outcome": "passed"})
+    >>> reading_lines(read_before), reading_lines(None)
+    (('Read passed as outcome.',), ())
+    """
+    if readings is None:
+        return ()
+    if isinstance(readings, Reading):
+        return readings.lines
+    return tuple(f"{one.place}: {line}" for one in readings for line in one.lines)
 
 
 ESTIMANDS = {
@@ -324,8 +343,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def text_lines(document: Document) -> Iterator[str]:
     """Yield the lines of a document."""
-    for banner in document.banners:
-        yield shown(banner, most=600)
+    for line in (*document.banners, *document.reading):
+        yield shown(line, most=600)
     if document.headline is None:
         yield document.title
     else:
@@ -345,8 +364,8 @@ def text_lines(document: Document) -> Iterator[str]:
 
 def brief_lines(document: Document) -> Iterator[str]:
     """Yield the lines of the answer that a document gives."""
-    for banner in document.banners:
-        yield shown(banner, most=600)
+    for line in (*document.banners, *document.reading):
+        yield shown(line, most=600)
     head = document.headline
     if head is None:
         yield document.title
@@ -445,6 +464,9 @@ def _markdown_lines(document: Document) -> Iterator[str]:
     yield ""
     for banner in document.banners:
         yield f"> **{escaped(banner)}**"
+        yield ""
+    for line in document.reading:
+        yield escaped(line)
         yield ""
     if document.headline is not None:
         yield from _markdown_headline(document.headline)

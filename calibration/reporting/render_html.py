@@ -194,6 +194,8 @@ def _body(document: Document) -> Iterator[str]:
         yield f'<p class="banner" role="note">{_text(banner)}</p>'
     yield "<header>"
     yield f"<h1>{_text(document.title)}</h1>"
+    for line in document.reading:
+        yield f'<p class="lead">{_text(line)}</p>'
     if document.headline is not None:
         yield from _headline(document.headline)
     for line in document.about:

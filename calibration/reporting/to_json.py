@@ -32,6 +32,8 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get
 
 import numpy as np
 
+from calibration.errors import LeftOutError
+
 # The classes are named below, not loaded: a command loads those that it prints, and only a schema
 # needs all of them.
 if TYPE_CHECKING:
@@ -76,6 +78,16 @@ def data(result: Any) -> Any:
     {'interval': [0.25, 0.75], '0.8': None}
     """
     return _data(result, {})
+
+
+def withheld(error: LeftOutError) -> Json:
+    """Return the JSON of a command that gives no figure because too many rows are left out."""
+    return {
+        **dict.fromkeys(error.figures),
+        "status": f"not_estimable: {error}",
+        "missing_outcome": data(error.missing_outcome),
+        "reading": data(error.reading),
+    }
 
 
 def as_text(result: Json) -> str:

@@ -30,6 +30,9 @@ from calibration.errors import InputError, MissingColumnError
 from calibration.files import open_file, written_whole
 from calibration.records import Evidence
 from calibration.tables.annotation_exports import label_rows_of
+from calibration.tables.columns import LOOKED, Sample
+from calibration.tables.reading import LeftOutRows, ReadingOptions
+from calibration.tables.words import cell, clean
 from calibration.text import names_there
 from calibration.trace_formats.base import MAX_TRACE_BYTES
 from calibration.trace_formats.fields import (
@@ -61,7 +64,6 @@ SEPARATOR = "; "  # of texts in one cell of CSV
 FORMATS = (".csv", ".jsonl", ".parquet")
 TEXT, NUMBER, WHOLE = pa.string(), pa.float64(), pa.int64()
 FLAG, TIME, TEXTS = pa.bool_(), pa.timestamp("us", tz="UTC"), pa.list_(pa.string())
-LOOKED = 10_000  # first rows in which a column must occur that is named
 YES, NO = ("true", "yes", "1"), ("", "false", "no", "0")
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _GUARDED = re.compile(r"'+[=+\-@\t\r]")
@@ -149,6 +151,78 @@ def any_rows(
             if not cell_text(row.get(name)):
                 raise InputError(f"{path}, line {line}: field {name!r} is missing")
         yield line, row
+
+
+@dataclass(slots=True, kw_only=True)
+class OpenTable:
+    """A table that is read row by row, with its first rows known beforehand.
+
+    `columns` : those that occur in the first rows. `sample` : these rows as texts. `rows` : all
+    rows that --where chooses, with their line. `left_out` : rows that are not, counted while
+    `rows` is read; `n_rows` : all rows read.
+    """
+
+    place: str
+    columns: tuple[str, ...]
+    sample: Sample
+    left_out: LeftOutRows
+    rows: Iterator[tuple[int, Row]]
+    n_rows: int = 0
+
+
+def open_table(source: Source, options: ReadingOptions | None = None) -> OpenTable:
+    """Open a table; its rows have the columns of the table, unchanged.
+
+    A line that is no row is left out as unreadable, a row that --where does not choose as such.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be read, or has no column of --where.
+    """
+    options, left_out = options or ReadingOptions(), LeftOutRows()
+    place = place_of(source)
+    table = OpenTable(place=place, columns=(), sample=Sample({}), left_out=left_out, rows=iter(()))
+
+    def unreadable(line: int, _why: str) -> None:
+        left_out.add("unreadable_row", line)
+        table.n_rows += 1
+
+    rows = any_rows(source, aside=unreadable)
+    first = list(islice(rows, LOOKED))
+    table.columns = tuple(dict.fromkeys(name for _, row in first for name in row))
+    wanted = _where(options.where, table.columns, place)
+    chosen_rows = [row for _, row in first if _is_chosen(row, wanted)]
+    table.sample = Sample(
+        {name: [cell(row.get(name)) for row in chosen_rows] for name in table.columns}
+    )
+
+    def chosen() -> Iterator[tuple[int, Row]]:
+        for line, row in chain(first, rows):
+            table.n_rows += 1
+            if _is_chosen(row, wanted):
+                yield line, row
+            else:
+                left_out.add("where", line)
+
+    table.rows = chosen()
+    return table
+
+
+def _where(
+    given: Sequence[tuple[str, str]], columns: Sequence[str], place: str
+) -> tuple[tuple[str, str], ...]:
+    for name, _ in given:
+        if name not in columns:
+            raise InputError(
+                f"--where: {place} has no column {name!r:.80}; {names_there(name, columns)}"
+            )
+    return tuple((name, clean(value)) for name, value in given)
+
+
+def _is_chosen(row: Row, wanted: Sequence[tuple[str, str]]) -> bool:
+    """Return whether a row has these values, compared as clean texts."""
+    return all(cell(row.get(name)) == value for name, value in wanted)
 
 
 def file_of(source: Source | None) -> Path | None:
