@@ -15,14 +15,17 @@ from calibration.cli.production_options import (
     one_place,
     options_from,
     refuse_given,
+    refuse_reading,
     taxonomy_from,
     with_places,
     with_reading,
 )
+from calibration.cli.reading_options import FileCommand
 from calibration.cli.terminal import (
     RUBRIC,
     Output,
     open_to_read,
+    print_json,
     print_result,
     with_batch,
     with_full,
@@ -31,13 +34,15 @@ from calibration.cli.terminal import (
     with_judge,
     with_store,
 )
-from calibration.errors import CalibrationError, InputError
+from calibration.errors import CalibrationError, InputError, LeftOutError
 from calibration.gates.gate_file import Acceptance, acceptance
 from calibration.judge_calibration.samples import Design
 from calibration.reporting import to_json
 from calibration.reporting.document import markdown
 from calibration.reporting.sections.gates import document, junit
+from calibration.tables.columns import FURTHER, OF_RUNS
 from calibration.tables.labels import OF_LABELS
+from calibration.tables.reading import ReadingOptions
 from calibration.tables.rows import Source, column_names, under_our_names
 
 if TYPE_CHECKING:
@@ -45,7 +50,7 @@ if TYPE_CHECKING:
 
 
 # Options for tables, and those for outcomes that are taken as given, also in a store.
-OF_FILES = ("columns", "any_workflow")
+OF_FILES = ("only_known_workflows",)
 OF_GIVEN = (
     "since", "until", "ceiling", "ceilings", "credit", "strict_cost", "stratify", "force",
 )  # fmt: skip
@@ -55,7 +60,7 @@ FILES = "files; name one"
 OF_STORE = ("batch_id", "judge_id", "as_given")
 
 
-@click.command()
+@click.command(cls=FileCommand)
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option(
     "--gates", type=FILE, required=True, help="Read the gates from this TOML file (docs/gates.md)."
@@ -145,7 +150,9 @@ def gate(
             result = _of_runs(place, gates, asked, others)
         else:
             result = _of_store(path, gates, asked, others)
-    except InputError:
+    except (InputError, LeftOutError) as error:
+        if as_data and isinstance(error, LeftOutError):
+            print_json(to_json.withheld(error))
         raise
     except CalibrationError as error:
         # Exit code 1 is reserved for failed gates, to distinguish them from errors.
@@ -166,11 +173,13 @@ def _of_runs(
 
     refuse_given({name: others[name] for name in OF_STORE}, "the store; name no runs")
     design: Design = others["design"]
-    labels, of_runs = _labels_of(others["labels"], asked["columns"])
+    reading: ReadingOptions = asked["reading"]
+    labels, of_runs = _labels_of(others["labels"], dict(reading.columns))
+    asked = {**asked, "reading": replace(reading, columns=of_runs)}
     result = gate_files(
         place,
         gates,
-        options=options_from({**asked, "columns": of_runs}, compare_to=None),
+        options=options_from(asked, compare_to=None),
         baseline=others["baseline"],
         labels=labels,
         design=design,
@@ -200,9 +209,7 @@ def _labels_of(
     """
     if labels is None or not columns:
         return labels, columns
-    from calibration.runs.columns import KNOWN, OF_GATES
-
-    alone, there = {*OF_LABELS}.difference(KNOWN, OF_GATES), column_names(labels)
+    alone, there = {*OF_LABELS}.difference(OF_RUNS, FURTHER), column_names(labels)
     of_runs = {name: theirs for name, theirs in columns.items() if name not in alone}
     own = {
         name: theirs
@@ -218,6 +225,7 @@ def _of_store(
 ) -> GateAnalysis:
     from calibration.analyses.gates.run import gate_given, gate_store, gated_runs
 
+    refuse_reading(asked["reading"], FILES)
     refuse_given({**{n: asked[n] for n in OF_FILES}, "fork": others["fork"]}, FILES)
     options = replace(
         options_from(asked, compare_to=None),

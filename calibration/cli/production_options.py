@@ -12,8 +12,10 @@ import click
 from click.core import ParameterSource
 
 from calibration.analyses.success_rate.report import PREVIOUS, ReportOptions
-from calibration.cli.terminal import Command, credit_of, pairs, with_columns, with_seed
+from calibration.cli.reading_options import with_reading_options
+from calibration.cli.terminal import Command, credit_of, pairs, with_seed
 from calibration.errors import InputError
+from calibration.tables.reading import ReadingOptions
 from calibration.taxonomy import Taxonomy, load_taxonomy
 
 if TYPE_CHECKING:
@@ -25,9 +27,23 @@ NONE = "none"
 
 # Options by another name than that of their parameter.
 OPTIONS = {
-    "since": "from", "until": "to", "columns": "column", "fork": "taxonomy", "batch_id": "batch",
+    "since": "from", "until": "to", "fork": "taxonomy", "batch_id": "batch",
     "judge_id": "judge",
 }  # fmt: skip
+
+# Options for tables of runs; the others are for labels.
+FOR_RUNS = (
+    "--column",
+    "--map",
+    "--where",
+    "--scale",
+    "--pass-at",
+    "--max-left-out",
+    "--decimal",
+    "--dates",
+    "--encoding",
+    "--latest",
+)
 
 # The minimum for DuckDB to start.
 LEAST_MB = 64
@@ -47,7 +63,7 @@ def with_reading(command: Command) -> Command:
         show_default=True,
         help="Read times without a zone in this one.",
     )
-    @with_columns
+    @with_reading_options(*FOR_RUNS)
     @click.option(
         "--ceiling",
         "ceiling",
@@ -65,7 +81,9 @@ def with_reading(command: Command) -> Command:
         help="Say what classes are worth, in place of the taxonomy's credit.",
     )
     @click.option(
-        "--any-workflow", is_flag=True, help="Keep workflows that the taxonomy does not list."
+        "--only-known-workflows",
+        is_flag=True,
+        help="Leave out the runs of workflows that the taxonomy does not list.",
     )
     @click.option("--strict-cost", is_flag=True, help="Refuse runs without a cost.")
     @with_seed
@@ -89,10 +107,22 @@ def with_reading(command: Command) -> Command:
     )
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        names = (
-            "since", "until", "timezone", "columns", "ceiling", "ceilings", "credit",
-            "any_workflow", "strict_cost", "seed", "resamples", "interval", "stratify", "force",
-        )  # fmt: skip
+        names = [
+            "since",
+            "until",
+            "timezone",
+            "reading",
+            "ceiling",
+            "ceilings",
+            "credit",
+            "only_known_workflows",
+            "strict_cost",
+            "seed",
+            "resamples",
+            "interval",
+            "stratify",
+            "force",
+        ]
         asked = {name: kwargs.pop(name) for name in names}
         return command(*args, asked=asked, **kwargs)
 
@@ -224,11 +254,11 @@ def options_from(
         since=asked["since"],
         until=asked["until"],
         timezone=asked["timezone"],
-        columns=asked["columns"],
+        reading=asked["reading"],
         compare_to=None if compare_to == NONE else compare_to,
         ceilings=ceilings,
         credit=asked["credit"] or {},
-        any_workflow=asked["any_workflow"],
+        any_workflow=not asked["only_known_workflows"],
         strict_cost=asked["strict_cost"],
         stratify=asked["stratify"] is not None,
         pooled=pooled,
@@ -246,6 +276,13 @@ def refuse_given(given: Mapping[str, Any], whose: str) -> None:
         if value:
             option = OPTIONS.get(name, name.replace("_", "-"))
             raise InputError(f"--{option} is for {whose}")
+
+
+def refuse_reading(reading: ReadingOptions, whose: str) -> None:
+    """Refuse options for reading a table although they are for something else, in words."""
+    for name, value in reading.settings().items():
+        if value or value == 0:
+            raise InputError(f"--{name.rstrip('s').replace('_', '-')} is for {whose}")
 
 
 def keep_inputs(read: Sequence[str | Path | None], written: Sequence[Path | None]) -> None:

@@ -16,11 +16,13 @@ from calibration.cli.production_options import (
     options_from,
     places_from,
     refuse_given,
+    refuse_reading,
     taxonomy_from,
     with_memory,
     with_places,
     with_reading,
 )
+from calibration.cli.reading_options import FileCommand
 from calibration.cli.terminal import (
     RUBRIC,
     USE_JUDGE,
@@ -53,11 +55,11 @@ if TYPE_CHECKING:
 MARGIN = 5.0
 TABLES = "files and tables; name one"
 # Options for tables, and those for outcomes that are taken as given, also in a store.
-OF_FILES = ("columns", "any_workflow")
+OF_FILES = ("only_known_workflows",)
 OF_GIVEN = ("ceiling", "ceilings", "credit", "stratify", "force")
 
 
-@click.command()
+@click.command(cls=FileCommand)
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @with_output
 @with_places
@@ -173,6 +175,7 @@ def report(
         if folder is not None:
             _wrote(write_work_lists(place, folder, options=options, taxonomy=taxonomy_from(fork)))
     else:
+        refuse_reading(asked["reading"], TABLES)
         refuse_given({**{name: asked[name] for name in OF_FILES}, "taxonomy": fork}, TABLES)
         from calibration.analyses.success_rate.assembly import write_work
         from calibration.analyses.success_rate.from_runs import write_work_lists
@@ -204,7 +207,7 @@ def report(
         raise CalibrationError("no rate can be given; the status says what would help")
 
 
-@click.command()
+@click.command(cls=FileCommand)
 @click.argument("files", nargs=-1, metavar="[A B]...")
 @with_output
 @with_places

@@ -10,13 +10,13 @@ from typing import Any, Literal
 from calibration.errors import InputError
 from calibration.files import MOST_TOML_BYTES, parse_toml, read_text
 from calibration.records import SOURCE_JUDGE
+from calibration.tables.reading import MAX_LEFT_OUT
 
 MAX_TIER = 60
-MAX_SET_ASIDE = 0.05
 
 TOP = (
     "defaults", "interval_aware", "allow_skipped", "confidence_level", "partial_plus_passes",
-    "max_set_aside", "outcomes", "before", "ceilings", "accepted", "gates",
+    "max_left_out", "outcomes", "before", "ceilings", "accepted", "gates",
 )  # fmt: skip
 
 OF_EVERY_GATE = ("level", "allow_skipped", "interval_aware")
@@ -75,7 +75,8 @@ class GateFile:
     """All gates, and what holds for all of them.
 
     `gates` are in the order they are shown; `ceilings` (USD per unit, by workflow) go before those
-    of the taxonomy; a file with more than `max_set_aside` (share of its rows) set aside is refused.
+    of the taxonomy; no gate is given where more than `max_left_out` (share of the runs) is left out
+    for a reason that may depend on the outcome.
     `outcomes` is the judge ``source:...`` of a store whose outcomes are taken as given, empty for
     none. `before` are pairs of tools, of which the first must be called before the second;
     `accepted` has at most one decision a gate.
@@ -85,7 +86,7 @@ class GateFile:
     confidence_level: float = 0.95
     partial_plus_passes: bool = False
     ceilings: Mapping[str, float] = field(default_factory=dict)
-    max_set_aside: float = MAX_SET_ASIDE
+    max_left_out: float = MAX_LEFT_OUT
     outcomes: str = ""
     before: tuple[tuple[str, str], ...] = ()
     accepted: tuple[Acceptance, ...] = ()
@@ -235,15 +236,15 @@ def parse_gates(text: str) -> GateFile:
     level = _number(data.get("confidence_level", 0.95), "confidence_level")
     if not 0.5 <= level < 1:
         raise InputError(f"'confidence_level' must be from .5 to below 1, got {level!r}")
-    most = _number(data.get("max_set_aside", MAX_SET_ASIDE), "max_set_aside")
+    most = _number(data.get("max_left_out", MAX_LEFT_OUT), "max_left_out")
     if not 0 <= most <= 1:
-        raise InputError(f"'max_set_aside' must be a share from 0 to 1, got {most!r}")
+        raise InputError(f"'max_left_out' must be a share from 0 to 1, got {most!r}")
     whole = GateFile(
         gates=gates,
         confidence_level=level,
         partial_plus_passes=_flag(data, "partial_plus_passes", default=False),
         ceilings=_ceilings(_table(data, "ceilings")),
-        max_set_aside=most,
+        max_left_out=most,
         outcomes=_outcomes(data.get("outcomes", "")),
         before=before,
     )

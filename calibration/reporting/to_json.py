@@ -656,7 +656,8 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
         "by_tag=by_tag[name] tags_left_out tag_meanings passes sensitivity at_ceilings own_credit "
         "work_lists=work_lists[outcome] "
         "signals=signals[key] verdict_mix latency goals[name] by_length[key] set_aside judged "
-        "warnings notes basis marks details evaluation[name] origin fingerprint=origin.fingerprint",
+        "reading missing_outcome warnings notes basis marks details evaluation[name] origin "
+        "fingerprint=origin.fingerprint",
     ),
     "calibration.success_rate.trend.WeeklySeries": (
         "false_alarm_rate n_without_week lasting_drop=drop",
@@ -890,7 +891,7 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
     "calibration.analyses.gates.run.GateAnalysis": (
         ("passed", lambda of: not of.report.blocking, "bool"),
         "exit_code=report.exit_code marks gates=report.gates asr calibrated kind "
-        "outcomes given_by rates n_runs n_tasks baseline notes set_aside settings "
+        "outcomes given_by rates n_runs n_tasks baseline notes set_aside reading settings "
         "taxonomy.version=taxonomy_version taxonomy.fingerprint=taxonomy_fingerprint seed "
         "fingerprint",
     ),
@@ -898,7 +899,7 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
         "name level status blocks value interval threshold rule n method why parts accepted",
     ),
     "calibration.gates.gate_file.GateFile": (
-        "confidence_level partial_plus_passes max_set_aside ceilings",
+        "confidence_level partial_plus_passes max_left_out ceilings",
     ),
     "calibration.analyses.gates.baseline.Comparable": ("taxonomy failed",),
 }

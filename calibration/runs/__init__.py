@@ -42,7 +42,7 @@ mix all kinds, so resampling them estimates the same variance. Groups have no we
 model; `tasks_by` holds them by each of these. `n_tasks` counts the tasks themselves.
 """
 
-from calibration.runs.counts import production_counts
+from calibration.runs.counts import open_runs, production_counts
 from calibration.runs.results import (
     Example,
     Notes,
@@ -64,6 +64,7 @@ __all__ = [
     "open_files",
     "open_frame",
     "open_postgres",
+    "open_runs",
     "open_spark",
     "production_counts",
 ]

@@ -25,6 +25,9 @@ SHOWN_BY = {
 
 NAMED = ("workflow", "model", VERSION, "stratum")
 
+# The workflow of a run that names none.
+NO_WORKFLOW = "(none)"
+
 # With more names than this, or unknown names, the texts themselves are keys.
 MOST_NAMES = 127
 
@@ -139,7 +142,7 @@ def coding(
         if name == "workflow" and workflows is not None and len(workflows) <= MOST_NAMES:
             names[name] = tuple(sorted(workflows))
         elif name not in used and not (name == VERSION and HARNESS in used):
-            names[name] = ()
+            names[name] = (NO_WORKFLOW,) if name == "workflow" else ()
         elif isinstance(engine, DuckDB):
             own = engine.run(query("names", rows=rows, column=name, most=MOST_NAMES + 1))
             found = sorted(map(str, own["name"]))

@@ -1,7 +1,7 @@
 """Columns of a source, read by type (see `sql/functions.sql`), and the rows that count."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -11,28 +11,17 @@ from calibration.records import (
     AT,
     HARNESS,
     LOOP,
-    NO_VERDICT,
     NOT_PERTURBED,
     PERTURBATIONS,
     VERSION,
     YEARS,
 )
-from calibration.runs.benchmark_results import ERROR, NOT_PASSED, PASSED
-from calibration.runs.cells import LENGTHS
+from calibration.runs.cells import LENGTHS, NO_WORKFLOW
 from calibration.runs.engines import Engine, Kind, Query, Relation, kind_of, query, quoted
+from calibration.runs.recognition import NUMBERS, Recognised, RunColumns
 from calibration.runs.results import PERTURBED, verdict_names
-from calibration.runs.sources import Source
-from calibration.taxonomy import Taxonomy
-from calibration.text import names_there
-
-REQUIRED = ("trace_id", "workflow", "outcome", "cost_usd")
-
-OPTIONAL = (
-    "units", "started_at", "task_id", "trial", "weight", "stratum", "latency_s", "model",
-    "agent_version", "harness", "status", "tags", "tool_calls", "tool_errors", "loops", "loop",
-    "max_repeats", "loops_in_a_row", "escalated", "feedback", "verdict", "perturbation", "tier",
-    "difficulty", "n_steps", "total_tokens", "context_tokens", "context_window",
-)  # fmt: skip
+from calibration.tables import words
+from calibration.tables.reading import REASONS as WHY
 
 OF_GATES = ("tier", "category", "loops", "data_corruption", "tags")
 
@@ -46,118 +35,85 @@ _TEXTS = (
 
 _SHOWN = ("workflow", "outcome", "cost_usd", "units", "weight", "started_at")
 _NO_TEXT, _NO_NUMBER = "CAST(NULL AS VARCHAR)", "CAST(NULL AS DOUBLE)"
-# Words of a check, as `truth_of_word` of the statements reads them too.
-TRUE, FALSE = ("true", "t", "yes", "y"), ("false", "f", "no", "n")
 MAX_USD = 1e6
 MAX_UNITS = MAX_WEIGHT = 1e9
 SHOWN = 80
-KNOWN = (*REQUIRED, *OPTIONAL)
 
 
-def mapped(
-    given: Mapping[str, str | None] | None,
-    present: tuple[str, ...],
-    where: str,
-    *,
-    further: tuple[str, ...] = (),
-) -> dict[str, str]:
-    """Return the source's column for each of ours that exists, and of `further` ones."""
-    given = given or {}
-    known = tuple(dict.fromkeys((*KNOWN, *further)))
-    for ours in given:
-        if ours not in known:
-            raise InputError(f"--column: no name {ours!r:.80} is read; {names_there(ours, known)}")
-    found: dict[str, str] = {}
-    for ours in known:
-        theirs = given.get(ours, ours)
-        if theirs is None:
-            if ours in REQUIRED and ours != "cost_usd":
-                raise InputError(f"column {ours!r} cannot be left out")
-            continue
-        if theirs in present:
-            found[ours] = theirs
-        elif ours in given:
-            raise InputError(
-                f"{where}: column {theirs!r:.80} (for {ours}) is not there; "
-                f"{names_there(theirs, present)}"
-            )
-        elif ours in REQUIRED:
-            without = " or cost_usd= where no cost is known" if ours == "cost_usd" else ""
-            raise InputError(
-                f"{where}: column {ours!r} is missing; {names_there(ours, present)}; name "
-                f"the column to use: --column {ours}=NAME{without}"
-            )
-    older = found.pop("loop", None)
-    if older is not None and given.get("loops", older) is not None:
-        found.setdefault("loops", older)
-    return found
-
-
-def given(
-    source: "Source", used: Mapping[str, str], *, zone: str, further: Collection[str] = ()
-) -> Query:
+def given(columns: RunColumns, *, zone: str, further: Collection[str] = ()) -> Query:
     """Return the rows of a source under our own names, each column read by its type.
 
     A column of numbers adds ``_unreadable`` and ``_endless``; times are ``at`` with ``naive`` and
     ``time_unreadable``; columns quoted when bad add ``given_``. Missing columns are null. Of the
     columns of gates the `further` ones are read.
     """
-    reads = _Reads(source, used, zone)
-    columns = {name: reads.text(name) for name in _TEXTS}
-    columns[VERSION] = version_of(reads)
+    source, used = columns.source, columns.used
+    reads = _Reads(columns, zone)
+    listed = {name: reads.text(name) for name in _TEXTS}
+    listed["outcome"] = reads.as_written("outcome")
+    listed["workflow"] = f"coalesce({listed['workflow']}, '{NO_WORKFLOW}')"
+    listed[VERSION] = version_of(reads)
     if not {"tool_calls", "tool_errors"} <= used.keys():
-        reads = _Reads(source, {k: v for k, v in used.items() if not k.startswith("tool_")}, zone)
-    columns |= reads.number("cost_usd", "cost", "cost") | reads.number(
+        few = {role: name for role, name in used.items() if not role.startswith("tool_")}
+        reads = _Reads(replace(columns, used=few), zone)
+    listed |= reads.number("cost_usd", "cost_read", "cost") | reads.number(
         "units", "units_read", "units"
     )
     # Always a decimal: stored fingerprints of gates depend on the type of its sums.
-    columns |= reads.number("weight", "weight", "weight", absent="1.0")
-    columns |= reads.number("latency_s", "latency", "latency")
-    columns |= reads.moment()
+    listed |= reads.number("weight", "weight", "weight", absent="1.0")
+    listed |= reads.latency()
+    listed |= reads.moment()
     for ours in ("tool_calls", "tool_errors", "max_repeats", *LENGTHS):
-        columns |= reads.number(ours, f"{ours}_read", ours)
+        listed |= reads.number(ours, f"{ours}_read", ours)
     for ours in ("loops", "loops_in_a_row", "escalated"):
-        columns |= reads.happened(ours)
-    columns |= reads.feedback()
-    columns |= {name: reads.any_text(name if name in further else "") for name in OF_GATES}
-    columns |= {name: reads.any_text(name) for name in ("tier", "difficulty")}
+        listed |= reads.happened(ours)
+    listed |= reads.feedback()
+    listed |= {name: reads.any_text(name if name in further else "") for name in OF_GATES}
+    listed |= {name: reads.any_text(name) for name in ("tier", "difficulty")}
     if "loops" in further and "loops" not in used:
-        columns["loops"] = reads.any_text("max_repeats")
-    columns |= {f"given_{ours}": reads.column(ours) or _NO_TEXT for ours in _SHOWN}
+        listed["loops"] = reads.any_text("max_repeats")
+    listed |= {f"given_{ours}": reads.column(ours) or _NO_TEXT for ours in _SHOWN}
     nothing = [f"{quoted(name)} IS NULL" for name in sorted(set(used.values()))]
-    columns |= {
+    listed |= {
         "nothing": " AND ".join(nothing) if source.null_is_unreadable else "FALSE",
         "row": f"CAST({quoted(source.row)} AS BIGINT)" if source.row else "CAST(NULL AS BIGINT)",
         "file": quoted(source.file) if source.file else _NO_TEXT,
     }
-    listed = ",\n  ".join(f"{value} AS {quoted(name)}" for name, value in columns.items())
-    bound = {"zone": zone} if "$zone" in listed else {}
-    return Query("given", f'SELECT\n  {listed}\nFROM "source"', bound, {"source": source.table})
+    text = ",\n  ".join(f"{value} AS {quoted(name)}" for name, value in listed.items())
+    bound = {"zone": zone} if "$zone" in text else {}
+    return Query("given", f'SELECT\n  {text}\nFROM "source"', bound, {"source": source.table})
 
 
-# What a file of texts may hold as plain numbers; other columns also take words.
-_NUMBERS = ("cost_usd", "units", "weight", "latency_s", "tool_calls", "tool_errors", *LENGTHS)
-
-
-def by_type(source: "Source", used: Mapping[str, str]) -> "Source":
+def by_type(columns: RunColumns) -> RunColumns | None:
     """Return the used columns of a source of texts, numbers and times read as such.
 
-    Reading it fails where a text is no plain number, or no time with a zone.
+    None where numbers or times are not plain. Reading the rows fails where a text is no plain
+    number, or no time with a zone.
     """
+    source, used = columns.source, columns.used
+    if columns.decimals or columns.clock != "iso" or columns.is_numbered or columns.n_not_chosen:
+        return None
     shared = Counter(used.values())
-    types = dict.fromkeys(_NUMBERS, ("plain_number", "DOUBLE"))
+    types = dict.fromkeys(NUMBERS, ("plain_number", "DOUBLE"))
     types["started_at"] = ("plain_moment", "TIMESTAMP WITH TIME ZONE")
-    columns, listed = {theirs: source.columns[theirs] for theirs in shared}, []
+    kinds, listed = {theirs: source.columns[theirs] for theirs in shared}, []
     for ours, theirs in used.items():
         if ours in types and shared[theirs] == 1:
-            read, columns[theirs] = types[ours]
+            read, kinds[theirs] = types[ours]
             listed.append(f"{read}({quoted(theirs)}) AS {quoted(theirs)}")
-    listed += [quoted(theirs) for theirs in columns if columns[theirs] == source.columns[theirs]]
+    listed += [quoted(theirs) for theirs in kinds if kinds[theirs] == source.columns[theirs]]
     text = "SELECT\n  " + ",\n  ".join(listed) + '\nFROM "source"'
-    return replace(
-        source, table=Query("by_type", text, {}, {"source": source.table}), columns=columns,
-        texts=False, file=None, row=None, rejects=False, null_is_unreadable=False,
-    )  # fmt: skip
+    typed = replace(
+        source,
+        table=Query("by_type", text, {}, {"source": source.table}),
+        columns=kinds,
+        texts=False,
+        file=None,
+        row=None,
+        rejects=False,
+        null_is_unreadable=False,
+    )
+    return replace(columns, source=typed)
 
 
 def version_of(reads: "_Reads") -> str:
@@ -171,8 +127,9 @@ def version_of(reads: "_Reads") -> str:
 class _Reads:
     """SQL that reads each column of a source, by its alias."""
 
-    def __init__(self, source: "Source", used: Mapping[str, str], zone: str) -> None:
-        self.source, self.used, self.zone = source, used, zone
+    def __init__(self, columns: RunColumns, zone: str) -> None:
+        self.columns, self.zone = columns, zone
+        self.source, self.used = columns.source, columns.used
 
     def column(self, ours: str) -> str | None:
         return quoted(self.used[ours]) if ours in self.used else None
@@ -191,7 +148,12 @@ class _Reads:
         return self.any_text(ours)
 
     def any_text(self, ours: str) -> str:
-        """Read a column of any type as text; lists are written out."""
+        """Read a column of any type as clean text; lists are written out."""
+        column = self.column(ours)
+        return _NO_TEXT if column is None else f"present_of(CAST({column} AS VARCHAR))"
+
+    def as_written(self, ours: str) -> str:
+        """Read a column as the text that is there; empty is missing."""
         column = self.column(ours)
         return _NO_TEXT if column is None else f"text_of(CAST({column} AS VARCHAR))"
 
@@ -203,19 +165,33 @@ class _Reads:
         if column is None or kind == "nothing":
             return _number(name, marks, absent if column is None else _NO_NUMBER)
         if kind == "text":
-            return _number_of_text(name, marks, self.text(ours))
+            text = self.text(ours)
+            decimal = self.columns.decimals.get(ours)
+            return _number_of_text(name, marks, text if decimal is None else bare(text, decimal))
         if kind != "number":
             raise self.refused(ours, ", not numbers")
         value = f"CAST({column} AS DOUBLE)"
         return _number(name, marks, value, endless=f"endless_number({value})")
 
+    def latency(self) -> dict[str, str]:
+        """Read the latency in seconds."""
+        listed = self.number("latency_s", "latency", "latency")
+        if self.columns.milliseconds:
+            listed["latency"] = f"({listed['latency']}) / 1000"
+        return listed
+
     def moment(self) -> dict[str, str]:
         """Read a time as a moment; one without an offset is in the given zone."""
         ours = "started_at"
-        column, kind = self.column(ours), self.kind(ours)
+        column, kind, clock = self.column(ours), self.kind(ours), self.columns.clock
         naive = unreadable = "FALSE"
-        if column is None or kind == "nothing":
+        if column is None or kind == "nothing" or clock == "unclear":
             at = "CAST(NULL AS TIMESTAMPTZ)"
+        elif clock in ("seconds", "milliseconds") and kind in ("number", "text"):
+            text = self.text(ours)
+            seconds = f"number_of_text({text}) / {1000 if clock == 'milliseconds' else 1}"
+            at = f"moment_of_seconds({seconds})"
+            unreadable = f"{text} IS NOT NULL AND {at} IS NULL"
         elif kind == "moment":
             at = column
         elif kind == "naive":
@@ -224,6 +200,8 @@ class _Reads:
                 at = f"localised({at}, $zone)"
         elif kind == "text":
             text = self.text(ours)
+            if clock in ("dmy", "mdy"):
+                text = f"iso_of_{clock}({text})"
             local = self.zone != "UTC"
             at = f"moment_in_zone({text}, $zone)" if local else f"moment_of_text({text})"
             naive = f"{at} IS NOT NULL AND NOT has_zone(time_of_text({text}))"
@@ -263,6 +241,11 @@ def _number(name: str, marks: str, value: str, *, endless: str = "FALSE") -> dic
     return {name: value, f"{marks}_unreadable": "FALSE", f"{marks}_endless": endless}
 
 
+def bare(text: str, decimal: words.Decimal) -> str:
+    """Return a text with a number in the plain form of one that is written for people."""
+    return f"plain_of_{decimal}({text})"
+
+
 def _number_of_text(name: str, marks: str, text: str) -> dict[str, str]:
     return {
         name: f"number_of_text({text})",
@@ -282,78 +265,58 @@ def checked_zone(zone: str) -> str:
     return zone
 
 
-WHY: dict[str, str] = {
-    "unreadable_row": "the line cannot be read, or holds none of the columns",
-    "missing_trace_id": "trace_id is missing",
-    "missing_workflow": "workflow is missing",
-    "unknown_workflow": "the workflow is not in the taxonomy",
-    "missing_outcome": "outcome is missing",
-    "no_verdict": "the outcome is no_verdict: no class follows from what was given",
-    "unknown_class": "outcome is not one of {classes}",
-    "unreadable_cost": "cost_usd is not a number",
-    "not_finite_cost": "cost_usd is not finite",
-    "negative_cost": "cost_usd is negative",
-    "bad_units": "units is not a number above 0 and up to 1e9",
-    "absurd_cost": "cost_usd is above 1,000,000 USD a unit",
-    "bad_weight": "weight is missing, or no number above 0 and up to 1e9",
-    "unreadable_time": "started_at is not a time",
-    "absurd_time": "started_at is not of the years 1990 to 2100",
-    "unknown_perturbation": "perturbation is not one of {perturbations}",
-    PERTURBED: "the run is of a perturbed arm",
-    "identical_duplicate": "the same trace_id with the same values; one of the rows is kept",
-    "conflicting_duplicate": "the same trace_id with other values; none of the rows is kept",
-}
-
 REASONS = tuple(WHY)
 CODE = {reason: k for k, reason in enumerate(REASONS, 1)}
-
-
-def class_of_word(taxonomy: Taxonomy) -> dict[str, str]:
-    """Return the class that an outcome of true, false or error is taken as.
-
-    How a run failed is not known where only its failing is: it counts as a failed check.
-    """
-    return {
-        PASSED: taxonomy.success,
-        NOT_PASSED: taxonomy.failed_check,
-        ERROR: taxonomy.without_output or taxonomy.failed_check,
-    }
+# Those that a row has by itself.
+CHECKED = (
+    "unreadable_row",
+    "missing_trace_id",
+    "total_row",
+    "unknown_workflow",
+    "missing_outcome",
+    "unknown_outcome",
+    "not_run",
+    "no_verdict",
+    "off_scale",
+    "partial_score",
+    "bad_weight",
+    "unreadable_time",
+    "unknown_perturbation",
+    PERTURBED,
+)
 
 
 def check(
-    source: Source,
-    columns: Mapping[str, str],
-    *,
-    taxonomy: Taxonomy,
-    workflows: Collection[str] | None,
-    zone: str,
-    further: Collection[str] = (),
-    context_window: int | None = None,
+    recognised: Recognised, *, further: Collection[str] = (), context_window: int | None = None
 ) -> Query:
     """Return the rows under our names, with `reason` (0: the row counts) and the bad `value`.
 
-    Only `workflows` count, any when None; of the columns of gates the `further` ones are read.
-    `context_window` is that of runs that state none.
+    Of the columns of gates the `further` ones are read. `context_window` is that of runs that state
+    none.
     """
-    passed, failed, ended = (class_of_word(taxonomy)[word] for word in (PASSED, NOT_PASSED, ERROR))
-    words = dict.fromkeys(TRUE, passed) | dict.fromkeys(FALSE, failed) | {ERROR: ended}
+    options, outcomes = recognised.options, recognised.outcomes
+    taxonomy, zone = outcomes.taxonomy, checked_zone(options.timezone)
+    only_known = options.known_workflows_only and not recognised.columns.source.results
     own_window = {} if context_window is None else {"window": float(context_window)}
+    classes = [{"class": name, "place": k} for k, name in enumerate(taxonomy.names)]
     return query(
         "checked",
-        given=given(source, columns, zone=zone, further=further),
+        given=given(recognised.columns, zone=zone, further=further),
         apart=APART,
         shown=SHOWN,
-        known=[{"known": name} for name in workflows or ()],
-        any_workflow=workflows is None,
-        classes=[{"class": name} for name in taxonomy.names],
-        passed_class=passed,
-        failed_class=failed,
-        ended_class=ended,
-        passed_place=taxonomy.place(passed),
-        failed_place=taxonomy.place(failed),
-        ended_place=taxonomy.place(ended),
-        words=[{"word": word, "place": taxonomy.place(name)} for word, name in words.items()],
-        not_told=NO_VERDICT,
+        known=[{"known": one.name} for one in taxonomy.workflows if only_known],
+        any_workflow=not only_known,
+        classes=classes,
+        words=[
+            {"word": text, "word_place": taxonomy.place(name)}
+            for text, name in outcomes.classes.items()
+            if text not in taxonomy.names
+        ],
+        gone=[
+            {"gone_word": text, "gone_code": CODE[reason]}
+            for text, reason in outcomes.left_out.items()
+            if text and text not in taxonomy.names
+        ],
         verdicts=[{"verdict": name} for name in verdict_names(taxonomy)],
         arms=[{"arm": name} for name in PERTURBATIONS],
         not_perturbed=NOT_PERTURBED,
@@ -363,8 +326,9 @@ def check(
         max_weight=MAX_WEIGHT,
         first_day=f"{YEARS[0]}-01-01",
         day_after=f"{YEARS[-1] + 1}-01-01",
+        windowed=options.since is not None or options.until is not None,
         **own_window,
-        **CODE,
+        **{reason: CODE[reason] for reason in CHECKED},
     )
 
 
@@ -385,6 +349,11 @@ def chosen(
 def at_utc(moment: datetime | None) -> datetime | None:
     """Return a time in UTC without its zone, comparable with both kinds of times in engines."""
     return None if moment is None else moment.replace(tzinfo=None)
+
+
+def latest(rows: Relation) -> Query:
+    """Return the rows without those of a trace that has a later one, by their time."""
+    return query("latest", rows=rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

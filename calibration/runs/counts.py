@@ -1,17 +1,17 @@
 """Count runs in the engine that holds them, and list single runs."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
 
 from calibration.errors import InputError
-from calibration.records import HARNESS, PERTURBATIONS, VERSION
+from calibration.records import HARNESS, VERSION
 from calibration.runs.cells import (
+    LABELLED,
     LENGTHS,
     MOST_EXACT,
     MOST_TASKS,
@@ -32,22 +32,28 @@ from calibration.runs.cells import (
 )
 from calibration.runs.columns import (
     APART,
+    CODE,
     OF_GATES,
     REASONS,
     SHOWN,
-    WHY,
     Deduplicated,
     at_utc,
     by_type,
     check,
-    checked_zone,
     chosen,
-    class_of_word,
     deduplicate,
     given,
-    mapped,
+    latest,
 )
 from calibration.runs.engines import DuckDB, Engine, Query, Relation, kind_of, query, week_names
+from calibration.runs.recognition import (
+    Recognised,
+    RunColumns,
+    RunOptions,
+    outcome_values,
+    outcomes_of,
+    recognise_columns,
+)
 from calibration.runs.results import (
     BAD,
     CORE,
@@ -74,6 +80,8 @@ from calibration.runs.results import SIGNAL_COLUMNS as SIGNALS
 from calibration.runs.sources import Source
 from calibration.statistics.intervals import Events
 from calibration.statistics.means import SquareSums, edges_of_bins
+from calibration.tables.reading import DEPENDS
+from calibration.tables.scales import OutcomeColumn, Outcomes
 from calibration.taxonomy import CreditTable, Taxonomy
 
 # Up to this number, tasks keep their names, for pairing with a baseline, and are resampled singly.
@@ -90,10 +98,8 @@ EXAMPLES = 5
 
 FACTS = (
     "n", "naive_times", "no_time", "no_cost", "no_units", "no_latency", "bad_latency",
-    "bad_lengths", "no_task", "in_words",
+    "bad_lengths", "no_task", "bad_cost", "bad_time",
 )  # fmt: skip
-
-P = ParamSpec("P")
 
 # Of a bin of lengths.
 SUMMED = ("of", "hits", "total", "low", "high")
@@ -344,13 +350,13 @@ def _outcomes(rows: Relation, engine: Engine, trace_ids: Sequence[str]) -> dict[
     return dict(zip(found["trace_id"].tolist(), found["outcome"].tolist(), strict=True))
 
 
-def rows_set_aside(
-    rows: Relation, source: Source, counts: Mapping[int, int], taxonomy: Taxonomy
-) -> list[SetAsideRows]:
+def rows_set_aside(rows: Relation, source: Source, counts: Mapping[int, int]) -> list[SetAsideRows]:
     """Return the number of rows with each reason, in the order of the reasons."""
     examples = _examples(query("set_aside", rows=rows), source, _firsts(rows, source))
     return [
-        _rows_with(REASONS[code - 1], counts[code], examples[code], taxonomy)
+        SetAsideRows(
+            reason=REASONS[code - 1], n=counts[code], runs=counts[code], examples=examples[code]
+        )
         for code in sorted(counts)
         if code
     ]
@@ -361,16 +367,17 @@ def duplicates_set_aside(found: Deduplicated, source: Source, rows: Relation) ->
     set_aside = []
     firsts = _firsts(rows, source)
     for reason, gone in (
-        ("identical_duplicate", found.identical), ("conflicting_duplicate", found.conflicting),
-    ):  # fmt: skip
+        ("identical_duplicate", found.identical),
+        ("conflicting_duplicate", found.conflicting),
+    ):
         counted = source.engine.run(query("how_many", rows=gone))
         n, traces = (int(v) for v in counted[["n", "traces"]].iloc[0])
         if n:
+            # One of the identical rows of a trace is kept; of contradicting ones none is.
+            kept = traces if reason == "identical_duplicate" else 0
+            runs = n - kept if kept else traces
             examples = _examples(gone, source, firsts)[0]
-            # One of the identical rows of a trace is kept.
-            set_aside.append(
-                _rows_with(reason, n - traces * (reason == "identical_duplicate"), examples)
-            )
+            set_aside.append(SetAsideRows(reason=reason, n=n - kept, runs=runs, examples=examples))
     return set_aside
 
 
@@ -385,19 +392,8 @@ def unreadable_lines(source: Source) -> list[SetAsideRows]:
         Example(file=str(file), row=int(line), value=str(text)[:SHOWN])
         for file, line, text in lines.head(EXAMPLES).to_numpy().tolist()
     )
-    return [_rows_with("unreadable_row", len(lines), examples)]
-
-
-def _rows_with(
-    reason: str, n: int, examples: tuple[Example, ...], taxonomy: Taxonomy | None = None
-) -> SetAsideRows:
-    classes = ", ".join(taxonomy.names if taxonomy else ())
-    return SetAsideRows(
-        reason=reason,
-        why=WHY[reason].format(classes=classes, perturbations=", ".join(PERTURBATIONS)),
-        n=int(n),
-        examples=examples,
-    )
+    n = len(lines)
+    return [SetAsideRows(reason="unreadable_row", n=n, runs=n, examples=examples)]
 
 
 def _firsts(rows: Relation, source: Source) -> dict[str, int]:
@@ -427,178 +423,222 @@ def _examples(
     return {reason: tuple(examples) for reason, examples in found.items()}
 
 
-def _by_type_first(
-    count: Callable[Concatenate[Source, P], ProductionCounts],
-) -> Callable[Concatenate[Source, P], ProductionCounts]:
-    """Count many texts as numbers and times first, and as texts where a row needs a closer look.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTable:
+    """A source that is open, with the roles of its columns, ready to be counted.
 
-    Reading texts by type is several times faster, but does not tell why a value is bad, nor where.
+    `typed` : its used columns read by type, where all texts are plain; several times faster, but
+    does not tell why a value is bad, nor where. `outcomes` : the values of its outcomes.
     """
 
-    @wraps(count)
-    def counted(source: Source, /, *args: P.args, **options: P.kwargs) -> ProductionCounts:
-        plain = _typed(source, options) if source.texts and source.large else None
-        if plain is not None:
-            try:
-                found = count(plain, *args, **options)
-            except InputError:  # which names the place of a row on the second way
-                found = None
-            if found is not None and found.plain:
-                return replace(found, by_type=True)
-        return count(source, *args, **options)
-
-    return counted
+    columns: RunColumns
+    options: RunOptions
+    typed: RunColumns | None
+    outcomes: OutcomeColumn
 
 
-def _typed(source: Source, options: Mapping[str, Any]) -> Source | None:
-    """Return a source of texts with its used columns in a table by type, if all are plain."""
-    engine = source.engine
-    if not isinstance(engine, DuckDB):
-        return None
-    further = OF_GATES if options.get("gates") is not None else ()
-    used = mapped(options.get("columns"), columns_of(source), source.name, further=further)
-    plain = by_type(source, used)
-    table = engine.keep_plain(plain.table, "by_type")
-    if table is None or (source.rejects and len(engine.rejected_lines())):
-        return None
-    return replace(plain, table=table)
-
-
-@_by_type_first
-def production_counts(
-    source: Source,
-    *,
-    taxonomy: Taxonomy,
-    columns: Mapping[str, str | None] | None = None,
-    credit: CreditTable | None = None,
-    further: Mapping[str, CreditTable] | None = None,
-    known_workflows_only: bool = True,
-    timezone: str = "UTC",
-    since: datetime | None = None,
-    until: datetime | None = None,
-    most_exact: int = MOST_EXACT,
-    most_tasks: int = MOST_TASKS,
-    named_tasks: bool = False,
-    gates: GateQuery | None = None,
-    watch: Collection[str] = (),
-    listed: Collection[str] = (),
-    n_listed: int = 20,
-    lengths: bool = False,
-    context_window: int | None = None,
-    ceiling_factors: Sequence[float] = (),
-    unit_costs: Sequence[str] = (),
-) -> ProductionCounts:
-    """Count the traces of a source.
-
-    Parameters
-    ----------
-    source : Source
-    taxonomy : Taxonomy
-    columns : Mapping of str to str or None, optional
-        Column of the source for each of ours: trace_id, workflow, outcome, cost_usd, and optionally
-        units, started_at, task_id, trial, weight, stratum, latency_s, model, status and those of
-        `signals`. Default: the column of the same name. None leaves a column out.
-    credit : CreditTable, optional
-        Replaces the credits of the taxonomy.
-    further : Mapping of str to CreditTable, optional
-        More tables of credits; NAME gives the column ``score_NAME``.
-    known_workflows_only : bool, default True
-        Set aside traces of workflows outside the taxonomy; otherwise they have no ceiling.
-    timezone : str, default "UTC"
-        Zone of times without an offset.
-    since, until : datetime, optional
-        Count the traces from `since` to before `until`, in UTC, and none without a time.
-    most_exact, most_tasks : int, default 20,000
-        Number of runs up to which each distinct penalty, and of tasks up to which each, is kept.
-    named_tasks : bool, default False
-        Keep totals by task, under names shared between sources, even where no task repeats.
-    gates : GateQuery, optional
-        Also return the tables for gates.
-    watch : collection of str, optional
-        Trace ids to look out for.
-    listed : collection of str, optional
-        Classes whose first `n_listed` traces are wanted.
-    lengths : bool, default False
-        Also count success by steps, tokens and share of the context window.
-    context_window : int, optional
-        Tokens that the context of a run may hold, for runs that state none.
-    ceiling_factors : sequence of float, optional
-        Also count the cells with every ceiling multiplied by each of these.
-    unit_costs : sequence of str, optional
-        Classes of the runs whose costs per unit are wanted.
+def open_runs(source: Source, options: RunOptions) -> RunTable:
+    """Recognise the columns of a source, and list the values of its outcomes.
 
     Raises
     ------
     InputError
-        If a column is missing or of the wrong kind, or the zone is unknown.
+        If the columns cannot be told, as `recognise_columns`.
     """
-    for table in (credit, *(further or {}).values()):
-        if table is not None and len(table.credit) != len(taxonomy.names):
-            raise ValueError(f"credit must be {len(taxonomy.names)} numbers, got {table.credit!r}")
-    zone = checked_zone(timezone)
-    engine = source.engine
-    own = tuple(c for c in source.columns if c not in (source.file, source.row))
-    extra = OF_GATES if gates is not None else ()
-    used = mapped(columns, own, source.name, further=extra)
+    columns = recognise_columns(source, options)
+    typed = _typed(columns)
+    values = outcome_values(columns, None if typed is None else typed.source)
+    return RunTable(columns=columns, options=options, typed=typed, outcomes=values)
+
+
+def _typed(columns: RunColumns) -> RunColumns | None:
+    """Return a source of texts with its used columns in a table by type, if all are plain."""
+    source, engine = columns.source, columns.source.engine
+    if not (source.texts and source.large and isinstance(engine, DuckDB)):
+        return None
+    plain = by_type(columns)
+    table = None if plain is None else engine.keep_plain(plain.source.table, "by_type")
+    if plain is None or table is None or (source.rejects and len(engine.rejected_lines())):
+        return None
+    return replace(plain, source=replace(plain.source, table=table))
+
+
+class CountOptions(TypedDict, total=False):
+    """What is counted beside the runs.
+
+    Attributes
+    ----------
+    credit : CreditTable
+        Replaces the credits of the taxonomy.
+    further : Mapping of str to CreditTable
+        More tables of credits; NAME gives the column ``score_NAME``.
+    most_exact, most_tasks : int, default 20,000
+        Number of runs up to which each distinct penalty, and of tasks up to which each, is kept.
+    named_tasks : bool
+        Keep totals by task, under names shared between sources, even where no task repeats.
+    gates : GateQuery
+        Also return the tables for gates.
+    watch : collection of str
+        Trace ids to look out for.
+    listed : collection of str
+        Classes whose first `n_listed` runs are wanted.
+    lengths : bool
+        Also count success by steps, tokens and share of the context window.
+    context_window : int
+        Tokens that the context of a run may hold, for runs that state none.
+    ceiling_factors : sequence of float
+        Also count the cells with every ceiling multiplied by each of these.
+    unit_costs : sequence of str
+        Classes of the runs whose costs per unit are wanted.
+    """
+
+    credit: CreditTable | None
+    further: Mapping[str, CreditTable]
+    most_exact: int
+    most_tasks: int
+    named_tasks: bool
+    gates: GateQuery | None
+    watch: Collection[str]
+    listed: Collection[str]
+    n_listed: int
+    lengths: bool
+    context_window: int | None
+    ceiling_factors: Sequence[float]
+    unit_costs: Sequence[str]
+
+
+def production_counts(
+    table: RunTable, outcomes: Outcomes | None = None, **asked: Unpack[CountOptions]
+) -> ProductionCounts:
+    """Count the runs of a table, by type first, and as texts where a row needs a closer look.
+
+    Parameters
+    ----------
+    table : RunTable
+        Made by `open_runs`.
+    outcomes : Outcomes, optional
+        What the values of the outcomes are taken as; by those of this table alone when None.
+    asked : CountOptions
+        What else is counted.
+
+    Returns
+    -------
+    ProductionCounts
+        Of all runs that count, with the rows that do not.
+    """
+    outcomes = outcomes or outcomes_of([table.outcomes], table.options)
+    recognised = Recognised(columns=table.columns, outcomes=outcomes, options=table.options)
+    if table.typed is not None:
+        try:
+            counts = _count(replace(recognised, columns=table.typed), asked)
+        except InputError:  # which names the place of a row on the second way
+            pass
+        else:
+            if counts.plain:
+                return replace(counts, by_type=True, recognised=recognised)
+    return _count(recognised, asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """Counts that other counts are made of."""
+
+    counting: Counting
+    kept: "_Kept"
+    cells: Cells
+    tasks: Tasks | None
+    most_tasks: int
+
+
+def _count(recognised: Recognised, asked: CountOptions) -> ProductionCounts:
+    """Count the runs of a table whose rows are read in one way."""
+    taxonomy, used = recognised.outcomes.taxonomy, recognised.columns.used
+    credits = _credits(taxonomy, asked)
+    rows, codes = _rows_in_code(recognised, asked)
+    watch, most_exact = asked.get("watch", ()), asked.get("most_exact", MOST_EXACT)
     ceilings = {w.name: w.ceiling_usd for w in taxonomy.workflows}
-    credits = {SCORE: credit or taxonomy.credit_table}
-    credits |= {f"{SCORE}_{name}": table for name, table in (further or {}).items()}
-    workflows = ceilings if known_workflows_only and not source.results else None
-    checked = check(
-        source, used, taxonomy=taxonomy, workflows=workflows, zone=zone, further=extra,
-        context_window=context_window,
-    )  # fmt: skip
-    rows = engine.keep(checked, "checked", numbered=True) if source.texts else checked
-    rows = chosen(rows, model=gates.model if gates else None, since=since, until=until)
-    codes = coding(
-        rows, engine, used, taxonomy, None if workflows is None else tuple(workflows),
-        tuple(ceiling_factors),
-    )  # fmt: skip
-    kept = _kept(rows, source, ceilings, codes, credits, watch, most_exact)
-    facts, coded, set_aside = kept.facts, kept.coded, kept.set_aside
+    kept = _kept(rows, recognised, ceilings, codes, credits, watch, most_exact)
+    facts, engine = kept.facts, recognised.columns.source.engine
     if "difficulty" in used:
-        levels = query("names", rows=coded, column="difficulty", most=facts["n"])
+        levels = query("names", rows=kept.coded, column="difficulty", most=facts["n"])
         facts["levels"] = len(engine.run(levels)) or None
     cells = kept.counted.cells()
-    costs = binned(coded, "cost", engine, codes)
-    timed = "latency" if "latency_s" in used else None
-    latencies = binned(coded, timed, engine, codes, by_workflow=False)
     counting = Counting(
-        rows=kept.rows, coded=coded, engine=engine, coding=codes, credits=credits,
-        n=facts["n"], no_task=facts["no_task"], n_strata=np.unique(cells.stratum.codes).size,
-    )  # fmt: skip
-    tasks = None
+        rows=kept.rows,
+        coded=kept.coded,
+        engine=engine,
+        coding=codes,
+        credits=credits,
+        n=facts["n"],
+        no_task=facts["no_task"],
+        n_strata=np.unique(cells.stratum.codes).size,
+    )
+    most_tasks, tasks = asked.get("most_tasks", MOST_TASKS), None
     if "task_id" in used:
-        tasks = count_tasks(counting, most_tasks=most_tasks, named=named_tasks)
+        named = asked.get("named_tasks", False)
+        tasks = count_tasks(counting, most_tasks=most_tasks, named=named)
+    basis = _Counted(counting=counting, kept=kept, cells=cells, tasks=tasks, most_tasks=most_tasks)
+    return _assembled(recognised, asked, basis)
+
+
+def _credits(taxonomy: Taxonomy, asked: CountOptions) -> dict[str, CreditTable]:
+    credit, further = asked.get("credit"), asked.get("further", {})
+    for table in (credit, *further.values()):
+        if table is not None and len(table.credit) != len(taxonomy.names):
+            raise ValueError(f"credit must be {len(taxonomy.names)} numbers, got {table.credit!r}")
+    credits = {SCORE: credit or taxonomy.credit_table}
+    return credits | {f"{SCORE}_{name}": table for name, table in further.items()}
+
+
+def _rows_in_code(recognised: Recognised, asked: CountOptions) -> tuple[Relation, Coding]:
+    """Return the checked rows of the window, and how their texts are coded as numbers."""
+    options, source = recognised.options, recognised.columns.source
+    gates, taxonomy = asked.get("gates"), recognised.outcomes.taxonomy
+    checked = check(
+        recognised,
+        further=OF_GATES if gates is not None else (),
+        context_window=asked.get("context_window"),
+    )
+    rows = source.engine.keep(checked, "checked", numbered=True) if source.texts else checked
+    rows = chosen(
+        rows, model=gates.model if gates else None, since=options.since, until=options.until
+    )
+    only_known = options.known_workflows_only and not source.results
+    known = tuple(one.name for one in taxonomy.workflows) if only_known else None
+    factors = tuple(asked.get("ceiling_factors", ()))
+    return rows, coding(rows, source.engine, recognised.columns.used, taxonomy, known, factors)
+
+
+def _assembled(recognised: Recognised, asked: CountOptions, basis: _Counted) -> ProductionCounts:
+    """Return all that was asked for."""
+    kept, counting, tasks = basis.kept, basis.counting, basis.tasks
+    engine, codes, facts = counting.engine, counting.coding, kept.facts
+    used, taxonomy = recognised.columns.used, recognised.outcomes.taxonomy
+    n, n_tasks = facts["n"], tasks.n if tasks else None
+    timed = "latency" if "latency_s" in used else None
+    latencies = binned(kept.coded, timed, engine, codes, by_workflow=False)
+    listed, gates = asked.get("listed", ()), asked.get("gates")
+    unit_costs, factors = asked.get("unit_costs", ()), asked.get("ceiling_factors", ())
+    unknown = facts["n"] - latencies.known - facts["bad_latency"]
     return ProductionCounts(
-        cells=cells.frame(),
+        recognised=recognised,
+        cells=basis.cells.frame(),
         tasks=tasks.table if tasks else None,
         tasks_by=tasks.by if tasks else {},
-        n_tasks=tasks.n if tasks else None,
+        n_tasks=n_tasks,
         tasks_grouped=tasks.grouped if tasks else False,
-        cost=spread(costs, cells),
+        cost=spread(binned(kept.coded, "cost", engine, codes), basis.cells),
         latency=spread(latencies),
         signals=count_signals(
-            kept.rows,
-            engine,
-            used,
-            verdicts=verdict_names(taxonomy),
-            n=facts["n"],
-            n_tasks=tasks.n if tasks else None,
+            kept.rows, engine, used, verdicts=verdict_names(taxonomy), n=n, n_tasks=n_tasks
         ),
-        lengths=count_lengths(
-            coded, engine, codes, n=facts["n"], n_tasks=tasks.n if tasks else None
-        )
-        if lengths
-        else (),
-        set_aside=tuple(set_aside),
-        notes=_notes(
-            facts | {"no_latency": facts["n"] - latencies.known - facts["bad_latency"]},
-            cells,
-            taxonomy,
-            used,
-            zone,
+        lengths=(
+            count_lengths(kept.coded, engine, codes, n=n, n_tasks=n_tasks)
+            if asked.get("lengths")
+            else ()
         ),
+        set_aside=tuple(kept.set_aside),
+        notes=_notes(facts | {"no_latency": unknown}, basis.cells, recognised),
         watched=kept.watched,
         listed=(
             _first_runs(
@@ -606,25 +646,26 @@ def production_counts(
                 engine,
                 kept.counted.found,
                 {name: taxonomy.place(name) for name in listed},
-                n_listed,
+                asked.get("n_listed", 20),
             )
             if listed
             else None
         ),
-        n_read=facts["n"] + sum(rows.n for rows in set_aside),
-        n_kept=facts["n"],
+        n_read=n + sum(rows.n for rows in kept.set_aside),
+        n_kept=n,
         first=_utc(facts["first"]),
         last=_utc(facts["last"]),
         for_gates=(
             gate_tables(kept.rows, engine, used, taxonomy, gates)
-            if gates is not None and facts["n"]
+            if gates is not None and n
             else None
         ),
         at_ceilings={
-            factor: _at_ceiling(counting, kept.counted, factor, most_tasks, tasks)
-            for factor in ceiling_factors
+            factor: _at_ceiling(counting, kept.counted, factor, basis.most_tasks, tasks)
+            for factor in factors
         },
         unit_costs=_unit_costs(counting, unit_costs) if unit_costs else None,
+        bounds=kept.bounds,
     )
 
 
@@ -658,7 +699,8 @@ def _unit_costs(counting: Counting, outcomes: Sequence[str]) -> UnitCosts:
 class _Kept:
     """The rows that count, as checked, coded and counted, facts about them, and those set aside.
 
-    `watched` is whether a watched trace may be among them.
+    `watched` is whether a watched trace may be among them; `bounds` the cells of the runs left out
+    for a reason that may depend on the outcome, as failed and as passed.
     """
 
     rows: Relation
@@ -667,11 +709,12 @@ class _Kept:
     facts: dict[str, Any]
     set_aside: list[SetAsideRows]
     watched: bool
+    bounds: tuple[pd.DataFrame, pd.DataFrame] | None
 
 
 def _kept(
     rows: Relation,
-    source: Source,
+    recognised: Recognised,
     ceilings: Mapping[str, float | None],
     codes: Coding,
     credits: Mapping[str, CreditTable],
@@ -679,6 +722,7 @@ def _kept(
     most_exact: int,
 ) -> _Kept:
     """Count the rows and set aside those that do not count, with the reason, and duplicates."""
+    source = recognised.columns.source
     engine = source.engine
 
     def in_numbers(checked: Relation) -> Relation:
@@ -690,13 +734,17 @@ def _kept(
     def counted(coded: Relation, *, exact: bool) -> Counted:
         return count_cells(coded, engine, credits, codes, exact=exact)
 
+    set_aside = unreadable_lines(source)
+    if recognised.options.reading.latest:
+        rows, superseded = _latest(rows, engine)
+        set_aside += superseded
     coded = in_numbers(rows)
     every = counted(coded, exact=False)
-    set_aside = unreadable_lines(source)
+    gone = every.found[every.found["reason"].isin(DEPENDING)]
     by_reason = every.found.groupby("reason")["n"].sum()
     counts = {int(reason): int(n) for reason, n in zip(by_reason.index, by_reason, strict=True)}
     if set(counts) - {0}:
-        set_aside += rows_set_aside(rows, source, counts, codes.taxonomy)
+        set_aside += rows_set_aside(rows, source, counts)
         rows, coded = query("counting", rows=rows), query("counting", rows=coded)
     n = counts.get(0, 0)
     distinct, watched = engine.distinct(coded, "id", n, watch)
@@ -710,9 +758,56 @@ def _kept(
     if n <= most_exact:
         every = counted(coded, exact=True)
     return _Kept(
-        rows=rows, coded=coded, counted=every.good, facts=_facts(every.good.found, n),
-        set_aside=set_aside, watched=watched,
-    )  # fmt: skip
+        rows=rows,
+        coded=coded,
+        counted=every.good,
+        facts=_facts(every.good.found, n),
+        set_aside=set_aside,
+        watched=watched,
+        bounds=_bounds(every, gone, set_aside),
+    )
+
+
+def _latest(rows: Relation, engine: Engine) -> tuple[Relation, list[SetAsideRows]]:
+    """Return the rows without those of a run that has a later one, and how many those are."""
+    later = latest(rows)
+    n, n_later = (int(engine.run(query("how_many", rows=one))["n"][0]) for one in (rows, later))
+    n_gone = n - n_later
+    if not n_gone:
+        return rows, []
+    return later, [SetAsideRows(reason="superseded", n=n_gone, runs=n_gone)]
+
+
+# Codes of the reasons that may depend on the outcome.
+DEPENDING = frozenset(CODE[reason] for reason in DEPENDS if reason in CODE)
+
+
+def _bounds(
+    every: Counted, gone: pd.DataFrame, set_aside: Sequence[SetAsideRows]
+) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+    """Return the cells of the runs left out, as failed and without credit, and as passed.
+
+    Their own costs are kept; runs whose rows contradict each other or cannot be read have none.
+    """
+    taxonomy = every.coding.taxonomy
+    depending = [rows for rows in set_aside if rows.reason in DEPENDS]
+    n_gone = sum(rows.runs for rows in depending)
+    if not n_gone:
+        return None
+    bare = n_gone - int(gone["n"].sum())
+    frames = []
+    for outcome in (taxonomy.failed_check, taxonomy.success):
+        place = taxonomy.place(outcome)
+        cells = replace(every, found=gone.assign(outcome=place)).cells().frame()
+        if bare > 0:
+            blank: dict[Any, Any] = {name: 0 for name in cells if name not in LABELLED}
+            blank |= {"weight": 1.0, "outcome": place, "cost_known": False, "n": bare}
+            blank |= {SCORE: bare * taxonomy.credits[place]}
+            cells = pd.concat([cells, pd.DataFrame([blank])], ignore_index=True)
+        if outcome != taxonomy.success:
+            cells = cells.assign(**{SCORE: 0.0})
+        frames.append(cells)
+    return frames[0], frames[1]
 
 
 def _facts(found: pd.DataFrame, n: int) -> dict[str, Any]:
@@ -777,13 +872,8 @@ def _utc(at: Any) -> datetime | None:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _notes(
-    facts: Mapping[str, Any],
-    cells: Cells,
-    taxonomy: Taxonomy,
-    used: Mapping[str, str],
-    zone: str,
-) -> Notes:
+def _notes(facts: Mapping[str, Any], cells: Cells, recognised: Recognised) -> Notes:
+    taxonomy, used = recognised.outcomes.taxonomy, recognised.columns.used
     counted = np.bincount(cells.workflow.codes, weights=cells.sums["n"])
     ceilings = {w.name: w.ceiling_usd for w in taxonomy.workflows}
     named = {name: int(facts[name]) for name in FACTS if name != "n"}
@@ -792,8 +882,7 @@ def _notes(
         named["no_task"] = 0
     return Notes(
         **named,
-        words=class_of_word(taxonomy),
-        timezone=zone,
+        timezone=recognised.options.timezone,
         no_ceiling={
             name: int(n)
             for name, n in zip(cells.workflow.names, counted, strict=True)
@@ -814,75 +903,47 @@ MAX_TAG = 80
 TAG, RUN = "asr_tag", "asr_run"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How the rows of a source are read: arguments of `production_counts`."""
-
-    taxonomy: Taxonomy
-    columns: Mapping[str, str | None] | None = None
-    known_workflows_only: bool = True
-    timezone: str = "UTC"
-    since: datetime | None = None
-    until: datetime | None = None
-    further: tuple[str, ...] = ()
-
-
-def list_runs(source: Source, reading: Reading, *, outcomes: Collection[str]) -> pd.DataFrame:
+def list_runs(table: RunTable, outcomes: Outcomes, *, classes: Collection[str]) -> pd.DataFrame:
     """Return all runs of some classes, each class in order of time, with the columns of `LISTED`.
 
-    Runs without a time come last; duplicates are kept. `source` must be freshly opened: a reader
-    keeps the rows that it has read.
+    Runs without a time come last; duplicates are kept. The source of `table` must be freshly
+    opened: a reader keeps the rows that it has read.
     """
-    if not outcomes:
+    if not classes:
         return pd.DataFrame(columns=LISTED)
-    return _in_time(query("listed", rows=_rows(source, reading)), source.engine, outcomes)
+    recognised = Recognised(columns=table.columns, outcomes=outcomes, options=table.options)
+    options = table.options
+    rows = chosen(check(recognised), model=None, since=options.since, until=options.until)
+    return _in_time(query("listed", rows=rows), table.columns.source.engine, classes)
 
 
-def count_named(source: Source, reading: Reading, names: Collection[tuple[str, str]]) -> int:
+def count_named(table: RunTable, names: Collection[tuple[str, str]]) -> int:
     """Return the number of rows with one of these (workflow, trace_id)."""
-    if not names:
+    columns = table.columns
+    if not names or "workflow" not in columns.used:
         return 0
-    used = mapped(reading.columns, columns_of(source), source.name, further=reading.further)
-    own = {ours: used[ours] for ours in ("workflow", "trace_id")}
-    rows = given(source, own, zone="UTC")
+    own = {role: columns.used[role] for role in ("workflow", "trace_id", "outcome")}
+    rows = given(replace(columns, used=own), zone="UTC")
     pairs = sorted(APART.join(pair) for pair in names)
-    return int(source.engine.run(query("named", given=rows, apart=APART, pairs=pairs))["n"][0])
-
-
-def columns_of(source: Source) -> tuple[str, ...]:
-    """Return the original column names of the source."""
-    return tuple(c for c in source.columns if c not in (source.file, source.row))
-
-
-def _rows(source: Source, reading: Reading) -> Relation:
-    used = mapped(reading.columns, columns_of(source), source.name, further=reading.further)
-    workflows = [w.name for w in reading.taxonomy.workflows]
-    rows = check(
-        source, used, taxonomy=reading.taxonomy,
-        workflows=workflows if reading.known_workflows_only and not source.results else None,
-        zone=checked_zone(reading.timezone),
-    )  # fmt: skip
-    return chosen(rows, model=None, since=reading.since, until=reading.until)
+    named = query("named", given=rows, apart=APART, pairs=pairs)
+    return int(columns.source.engine.run(named)["n"][0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tagged:
-    """A source with one row per run and tag, its tags as models; `left_out` counts rarer tags."""
+    """A table with one row per run and tag, its tags as models; `left_out` counts rarer tags."""
 
-    source: Source
-    columns: Mapping[str, str | None]
+    table: RunTable
     left_out: int
 
 
-def laid_out(
-    source: Source, columns: Mapping[str, str | None], *, conflicts: bool, most: int = MOST_TAGS
-) -> Tagged | None:
-    """Return the runs of a source once per tag; None without a column of tags.
+def laid_out(table: RunTable, *, conflicts: bool, most: int = MOST_TAGS) -> Tagged | None:
+    """Return the runs of a table once per tag; None without a column of tags.
 
     Tags are a list, a JSON list as text, or a text separated by ``;`` or ``,``; the `most` frequent
     are kept. With `conflicts`, runs that share a trace_id but not their values are left out.
     """
-    used = mapped(columns, columns_of(source), source.name)
+    source, used = table.columns.source, table.columns.used
     if "tags" not in used:
         return None
     kind = source.columns[used["tags"]]
@@ -890,26 +951,31 @@ def laid_out(
         raise InputError(f"{source.name}: column 'tags' holds {kind}, not texts or lists of texts")
     twice = {"conflicts": _conflicts(source.table, used)} if conflicts else {}
     rows = query(
-        "tagged", rows=source.table, apart=APART, trace_id=used["trace_id"], tags=used["tags"],
-        listed=kind_of(kind) == "texts", **twice,
-    )  # fmt: skip
+        "tagged",
+        rows=source.table,
+        apart=APART,
+        trace_id=used["trace_id"],
+        tags=used["tags"],
+        listed=kind_of(kind) == "texts",
+        **twice,
+    )
     counted = source.engine.run(query("tags", rows=rows))
-    found = counted[TAG].tolist()[:most]
-    return Tagged(
+    frequent = counted[TAG].tolist()[:most]
+    unread = ("tags", "tier", "difficulty", VERSION, HARNESS, *LENGTHS, *SIGNALS)
+    columns = replace(
+        table.columns,
         source=replace(
             source,
-            table=query("of_tags", rows=rows, tags=[{"tag": tag} for tag in found]),
+            table=query("of_tags", rows=rows, tags=[{"tag": tag} for tag in frequent]),
             columns={**source.columns, RUN: "VARCHAR", TAG: "VARCHAR"},
             rejects=False,
             null_is_unreadable=False,
         ),
-        columns={
-            **columns,
-            **dict.fromkeys(("tags", "tier", "difficulty", VERSION, HARNESS, *LENGTHS, *SIGNALS)),
-            "trace_id": RUN,
-            "model": TAG,
-        },
-        left_out=len(counted) - len(found),
+        used={role: name for role, name in used.items() if role not in unread}
+        | {"trace_id": RUN, "model": TAG},
+    )
+    return Tagged(
+        table=replace(table, columns=columns, typed=None), left_out=len(counted) - len(frequent)
     )
 
 
@@ -917,6 +983,8 @@ def _conflicts(table: Relation, used: Mapping[str, str]) -> Query:
     """Return the ids of runs with contradictory rows under one trace_id."""
     others = [theirs for ours, theirs in used.items() if ours not in ("trace_id", "tags")]
     return query(
-        "conflicts", rows=table, trace_id=used["trace_id"],
+        "conflicts",
+        rows=table,
+        trace_id=used["trace_id"],
         others=[{"other": name} for name in others],
-    )  # fmt: skip
+    )

@@ -19,7 +19,7 @@ import io
 import math
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, lru_cache
@@ -33,6 +33,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv
 
+from calibration.tables import words
 from calibration.text import weeks_of
 
 _LINE = re.compile(r"^(?P<line>.*?)\s*-- (?P<mark>if|unless|each) (?P<name>\w+)(?P<block>:?)$")
@@ -184,11 +185,46 @@ def quoted(name: str) -> str:
 
 
 def macros(*names: str) -> str:
-    """Return the statements that create the functions of these files."""
-    return "\n".join("\n".join(_statement(name)) for name in names)
+    """Return the statements that create the functions of these files, and those of words."""
+    return word_macros() + "\n".join("\n".join(_statement(name)) for name in names)
 
 
-def feedback_worths(words: Sequence[str]) -> dict[str, float]:
+@cache
+def word_macros() -> str:
+    """Return the functions that know words, made of the lists that all readers share."""
+
+    def texts(listed: Iterable[str]) -> str:
+        return ", ".join("'" + text.replace("'", "''") + "'" for text in sorted(listed))
+
+    longest = max(map(len, words.MISSING))
+    dropped = "".join(words.ZERO_WIDTH)
+    fold = "regexp_replace(lower(clean_of(given)), '[\\s_/-]+', '_', 'g')"
+    return f"""
+CREATE OR REPLACE TEMP MACRO clean_of(given) AS
+  trim(
+    translate(given, '{words.BLANKS}{dropped}', '{" " * len(words.BLANKS)}'),
+    ' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)
+  );
+CREATE OR REPLACE TEMP MACRO present_of(given) AS
+  CASE
+    WHEN length(given) <= {longest} AND clean_of(given) IN ({texts(words.MISSING)}) THEN NULL
+    ELSE nullif(clean_of(given), '')
+  END;
+CREATE OR REPLACE TEMP MACRO truth_of_word(given) AS
+  CASE
+    WHEN {fold} IN ({texts(words.PASS)}) THEN TRUE
+    WHEN {fold} IN ({texts(words.FAIL)}) THEN FALSE
+  END;
+CREATE OR REPLACE TEMP MACRO worth_of_word(given) AS
+  CAST(CASE
+    WHEN {fold} IN ({texts(words.LIKED)}) THEN 1
+    WHEN {fold} IN ({texts(words.DISLIKED)}) THEN -1
+    WHEN {fold} IN ({texts(words.NEUTRAL)}) THEN 0
+  END AS DOUBLE);
+"""
+
+
+def feedback_worths(texts: Sequence[str]) -> dict[str, float]:
     """Return the worth of each word that is one of feedback, 1, 0 or -1, as files are read.
 
     Examples
@@ -196,7 +232,7 @@ def feedback_worths(words: Sequence[str]) -> dict[str, float]:
     >>> feedback_worths(["Thumbs_Down", "like", "a word"])
     {'Thumbs_Down': -1.0, 'like': 1.0}
     """
-    distinct = pa.table({"word": pa.array(sorted(set(words)), pa.string())})
+    distinct = pa.table({"word": pa.array(sorted(set(texts)), pa.string())})
     with duckdb.connect() as connection:
         connection.execute(macros("functions", "functions_duckdb"))
         connection.register("words", distinct)
@@ -294,6 +330,9 @@ class Engine(Protocol):
     def run(self, query: Query) -> pd.DataFrame:
         """Return the rows of a query."""
 
+    def first(self, query: Query) -> pd.DataFrame:
+        """Return the first rows of a query with a limit, in the order of the source."""
+
     def keep(self, query: Query, name: str, *, numbered: bool = False) -> Relation:
         """Return a relation with the rows, stored if possible; `numbered` adds `row`, from 1."""
 
@@ -348,6 +387,17 @@ class DuckDB:
         """Return the rows of a query."""
         frame: pd.DataFrame = self._rows(query).to_arrow_table().to_pandas()
         return frame
+
+    def first(self, query: Query) -> pd.DataFrame:
+        """Return the first rows of a query with a limit, in the order of the file."""
+        ((ordered,),) = self.connection.execute(
+            "SELECT current_setting('preserve_insertion_order')"
+        ).fetchall()
+        self.connection.execute("SET preserve_insertion_order = true")
+        try:
+            return self.run(query)
+        finally:
+            self.connection.execute(f"SET preserve_insertion_order = {bool(ordered)}")
 
     def _rows(self, query: Query) -> duckdb.DuckDBPyRelation:
         text, parameters = self._composed(query)
@@ -460,6 +510,10 @@ class _Server:
     def run(self, query: Query) -> pd.DataFrame:
         """Return the rows of a query."""
         raise NotImplementedError
+
+    def first(self, query: Query) -> pd.DataFrame:
+        """Return the first rows of a query with a limit."""
+        return self.run(query)
 
     def keep(self, query: Query, name: str, *, numbered: bool = False) -> Relation:
         """Return the query: nothing is written to another owner's database."""

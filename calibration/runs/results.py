@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -10,6 +11,9 @@ from calibration.records import NO_VERDICT
 from calibration.statistics.intervals import Events
 from calibration.statistics.means import SquareSums
 from calibration.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from calibration.runs.recognition import Recognised
 
 SIGNAL_COLUMNS = (
     "tool_calls", "tool_errors", "loops", "loop", "max_repeats", "loops_in_a_row", "escalated",
@@ -146,11 +150,12 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAsideRows:
-    """Number of rows set aside for one reason, with up to five examples."""
+    """Number of rows set aside for one reason, and of runs, with up to five examples."""
 
     reason: str
-    why: str
     n: int
+    runs: int = 0
+    why: str = ""
     examples: tuple[Example, ...] = ()
 
 
@@ -162,9 +167,9 @@ class Notes:
     or context, that are not numbers from 0 up; they are missing. `levels` is the number of
     difficulties, `edge` the share of edge cases among the runs with a tier; None without any.
     `naive_times` were read in `timezone`. A trace without a cost or ceiling has no penalty, without
-    units one unit, without a task (where others have one) a task of its own. `in_words` counts
-    outcomes that are one of `words`, each taken as its class. `columns` maps our columns to the
-    source's.
+    units one unit, without a task (where others have one) a task of its own. `bad_cost` counts
+    costs, or units, that cannot be read and `bad_time` times; both are missing. `columns` maps our
+    columns to the source's.
     """
 
     naive_times: int
@@ -176,8 +181,8 @@ class Notes:
     bad_latency: int
     bad_lengths: int
     no_task: int
-    in_words: int
-    words: Mapping[str, str]
+    bad_cost: int
+    bad_time: int
     no_ceiling: Mapping[str, int]
     columns: Mapping[str, str]
     levels: int | None = None
@@ -228,7 +233,11 @@ class ProductionCounts:
     traces of some classes, if asked for. `n_tasks` is None without a column of tasks. `first` and
     `last` are in UTC. `n_read` includes the rows set aside. `at_ceilings` and `unit_costs` are
     there if asked for. `by_type` is true if all texts of a file were plain numbers and times.
+    `bounds` are the cells of the runs left out for a reason that may depend on the outcome, as
+    failed and as passed; None without any. `recognised` is how the rows were read.
     """
+
+    recognised: "Recognised"
 
     cells: pd.DataFrame
     tasks: pd.DataFrame | None
@@ -251,11 +260,13 @@ class ProductionCounts:
     at_ceilings: Mapping[float, AtCeiling] = field(default_factory=dict)
     unit_costs: UnitCosts | None = None
     by_type: bool = False
+    bounds: tuple[pd.DataFrame, pd.DataFrame] | None = None
 
     @property
     def plain(self) -> bool:
         """Whether every row counts and every value could be read."""
-        bad = self.notes.bad_latency + self.notes.bad_lengths
+        bad = self.notes.bad_latency + self.notes.bad_lengths + self.notes.bad_cost
+        bad += self.notes.bad_time
         return bool(
             self.n_kept
             and not self.set_aside

@@ -453,6 +453,65 @@ def counts_of_frame(
     )
 
 
+def with_further_runs(counts: RunCounts, further: RunCounts) -> RunCounts:
+    """Return counts with further runs of the first stratum, each a task of its own.
+
+    Groups and scores by other credit tables are left out.
+
+    Examples
+    --------
+    >>> from calibration.taxonomy import default_taxonomy
+    >>> runs = [count_runs([0] * n, taxonomy=default_taxonomy()) for n in (3, 2)]
+    >>> with_further_runs(*runs).n
+    5
+    """
+    n = further.runs.astype(np.float64)
+
+    def joined(name: str, *, each: bool = False) -> Any:
+        first, second = getattr(counts, name), getattr(further, name)
+        return np.concatenate([first, second / n if each else second])
+
+    n_rows = further.runs.size
+    if counts.task is None:
+        task = None
+    else:
+        codes = np.unique(counts.task, return_inverse=True)[1]
+        task = np.concatenate([codes, codes.max() + 1 + np.arange(n_rows)])
+    by_task = task is not None
+    sums = ("penalty", "penalty_squared", "gross", "score", "abandoned_score")
+    first = np.full(n_rows, counts.stratum.min(), dtype=np.int64)
+    own = np.ones(n_rows, dtype=np.int64)
+    return checked(
+        replace(
+            counts,
+            shares=counts.shares,
+            mix=np.concatenate([counts.mix, _mix_among(counts.shares, further)]),
+            stratum=np.concatenate([counts.stratum, first]),
+            runs=np.concatenate([counts.runs, own if by_task else further.runs]),
+            like=np.concatenate([counts.like, further.runs if by_task else own]),
+            known=joined("known"),
+            weight=joined("weight"),
+            **{name: joined(name, each=by_task) for name in sums},
+            other_scores={},
+            task=task,
+            by={},
+            cost=None,
+            cost_squared=None,
+            grouped_tasks=(
+                None if counts.grouped_tasks is None else counts.grouped_tasks + further.n
+            ),
+        )
+    )
+
+
+def _mix_among(shares: FloatArray, further: RunCounts) -> IntArray:
+    """Return the place of each row's class mix among the mixes of other counts with its classes."""
+    if np.array_equal(shares, further.shares):
+        return further.mix
+    places = [int(np.flatnonzero((shares == mix).all(axis=1))[0]) for mix in further.shares]
+    return np.array(places, dtype=np.int64)[further.mix]
+
+
 def _gross(
     frame: pd.DataFrame, outcome: IntArray, worth: FloatArray, own: Mapping[str, FloatArray]
 ) -> FloatArray:

@@ -7,10 +7,11 @@ what people read before the estimates, `check_limit` refuses a rate from too few
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from calibration.errors import LeftOutError
 from calibration.tables.columns import Columns
-from calibration.tables.scales import OutcomeOptions, Scale
+from calibration.tables.scales import OutcomeOptions, Scale, scale_from
 from calibration.tables.words import Dates, Decimal
 from calibration.text import shown
 
@@ -96,11 +97,52 @@ class ReadingOptions:
         """The largest share of rows left out from which a rate is given."""
         return MAX_LEFT_OUT if self.max_left_out is None else self.max_left_out
 
+    def settings(self) -> dict[str, object]:
+        """Return as plain data what was given; the columns always."""
+        options: dict[str, object] = {
+            "map": dict(self.mapped),
+            "where": [list(pair) for pair in self.where],
+            "scale": None if self.scale is None else str(self.scale),
+            "pass_at": self.pass_at,
+            "max_left_out": self.max_left_out,
+            "decimal": self.decimal,
+            "dates": self.dates,
+            "encoding": self.encoding,
+            "latest": self.latest,
+        }
+        return {"columns": dict(self.columns)} | {
+            name: value
+            for name, value in options.items()
+            if value or (value == 0 and value is not False)
+        }
+
     def outcomes(self, *, is_named: bool = False) -> OutcomeOptions:
         """Return what was said of outcomes; `is_named` if the rubric was chosen."""
         return OutcomeOptions(
             mapped=self.mapped, scale=self.scale, pass_at=self.pass_at, is_named=is_named
         )
+
+
+def reading_from_settings(settings: Mapping[str, Any]) -> ReadingOptions:
+    """Return the options that `ReadingOptions.settings` wrote.
+
+    >>> options = ReadingOptions(mapped={"done": "pass"}, pass_at=0.5)
+    >>> reading_from_settings(options.settings()) == options
+    True
+    """
+    scale = settings.get("scale")
+    return ReadingOptions(
+        columns=dict(settings["columns"]),
+        mapped=dict(settings.get("map", {})),
+        where=tuple((str(name), str(value)) for name, value in settings.get("where", ())),
+        scale=None if scale is None else scale_from(str(scale)),
+        pass_at=settings.get("pass_at"),
+        max_left_out=settings.get("max_left_out"),
+        decimal=settings.get("decimal"),
+        dates=settings.get("dates"),
+        encoding=settings.get("encoding"),
+        latest=bool(settings.get("latest")),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,6 +295,11 @@ class Reading:
             if column is not None and column != role and role != "arm"
         ]
         return f"Read {', '.join(renamed)}." if renamed else ""
+
+    @property
+    def unread(self) -> str:
+        """At most eight columns that were not read, then their number."""
+        return Columns(by_role={}, not_read=self.not_read).unread
 
     @property
     def depending(self) -> tuple[LeftOut, ...]:

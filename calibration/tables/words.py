@@ -99,8 +99,8 @@ VERDICTS: dict[str, Verdict] = {
 }
 TRUTHS = dict.fromkeys(PASS, True) | dict.fromkeys(FAIL, False)
 
-_ZERO_WIDTH = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
-_BLANKS = str.maketrans(dict.fromkeys("\u00a0\u202f\u2007", " "))
+ZERO_WIDTH, BLANKS = "\u200b\u200c\u200d\u2060\ufeff\u00ad", "\u00a0\u202f\u2007"
+_TO_CLEAN = str.maketrans(dict.fromkeys(ZERO_WIDTH, "") | dict.fromkeys(BLANKS, " "))
 _APART = re.compile(r"[\s_\-/]+")
 _PLUS, _MINUS = re.compile(r"(?<=[^\W\d_])\s*\+$"), re.compile(r"(?<=[^\W\d_])\s*[-\u2212\u2013]$")
 
@@ -115,7 +115,7 @@ def clean(text: str) -> str:
     """
     if text.isascii():
         return text.strip()
-    return unicodedata.normalize("NFC", text.translate(_ZERO_WIDTH)).translate(_BLANKS).strip()
+    return unicodedata.normalize("NFC", text.translate(_TO_CLEAN)).strip()
 
 
 def cell(value: Any) -> str:

@@ -33,7 +33,6 @@ from calibration.analyses.success_rate.assembly import (
 from calibration.analyses.success_rate.from_runs import (
     DIGITS,
     ProductionRead,
-    hint,
     left_out,
     read_production,
     reading_notes,
@@ -56,7 +55,7 @@ from calibration.analyses.success_rate.from_store import (
 )
 from calibration.analyses.success_rate.from_store import left_out as left_out_of_store
 from calibration.analyses.success_rate.report import LeftOutRows, Outcomes, ReportOptions
-from calibration.errors import CalibrationError, InputError
+from calibration.errors import CalibrationError, InputError, LeftOutError
 from calibration.gates.evaluate import (
     CostMeasured,
     GateReport,
@@ -77,7 +76,7 @@ from calibration.gates.gate_file import (
 from calibration.judge_calibration.samples import Design, JudgeQuality, confusion, judge_quality
 from calibration.records import NO_VERDICT
 from calibration.reliability.tools import OrderRule
-from calibration.runs.results import CORE, P95, PERTURBED, GateQuery, GateTables, Latencies
+from calibration.runs.results import CORE, P95, GateQuery, GateTables, Latencies
 from calibration.runs.sources import Place, place_of
 from calibration.statistics.estimate import Estimate, FloatArray, not_estimable
 from calibration.statistics.intervals import Events, wilson_share
@@ -90,15 +89,15 @@ from calibration.success_rate.resampling import ratio_estimates
 from calibration.success_rate.runs import RunCounts
 from calibration.success_rate.trend import WeeklySeries, weekly_series
 from calibration.tables.labels import LabelFile, LabelRow, read_human_labels
+from calibration.tables.reading import Reading, ReadingOptions
 from calibration.tables.rows import Source
-from calibration.taxonomy import Taxonomy, default_taxonomy
+from calibration.taxonomy import Taxonomy
 
 CHOSEN = "the labelled runs were chosen, not drawn at random (--design reference)"
 NO_RUN = "labels of traces that are not among the runs"
 EXAMPLES = 5
 MEAN_OVER_TASKS = "mean over tasks"
 GIVEN = "outcomes as given, not calibrated"
-HARMLESS = ("identical_duplicate", PERTURBED)
 NO_GATE = ("perturbation", "violations")
 PASS_PART = 20
 CORRUPTED = "data_corruption"
@@ -157,6 +156,7 @@ class GateAnalysis:
     seed: int
     fingerprint: str
     given_by: str = ""
+    reading: Reading | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -493,9 +493,8 @@ def gate_files(
         options,
         confidence_level=settings.confidence_level,
         ceilings={**settings.ceilings, **options.ceilings},
+        reading=_with_limit(options.reading, settings),
     )
-    taxonomy = taxonomy or default_taxonomy()
-    before = None if baseline is None else read_baseline(baseline, taxonomy)
     labelled = None if labels is None else read_human_labels(labels)
     read = _read(
         paths,
@@ -503,20 +502,23 @@ def gate_files(
         options,
         GateQuery(model=model, trace_ids=() if labelled is None else tuple(labelled.rows)),
     )
-    _refuse_set_aside(read, settings)
+    before = None if baseline is None else read_baseline(baseline, read.taxonomy)
     place = place_of(paths)
     return _Gating(read, settings, options, place, orders).analysis(before, labelled, design)
 
 
 def _read(
-    paths: Place | Sequence[str], taxonomy: Taxonomy, options: ReportOptions, query: GateQuery
+    paths: Place | Sequence[str],
+    taxonomy: Taxonomy | None,
+    options: ReportOptions,
+    query: GateQuery,
 ) -> ProductionRead:
     """Read the files; raise InputError when nothing is left to gate."""
     try:
         return read_production(
             paths, taxonomy=taxonomy, options=options, named_tasks=True, gates=query
         )
-    except InputError:
+    except (InputError, LeftOutError):
         raise
     except CalibrationError as error:
         if query.model is None:
@@ -531,18 +533,11 @@ def _read(
     )
 
 
-def _refuse_set_aside(read: ProductionRead, settings: GateFile) -> None:
-    """Refuse a file with too many rows set aside: the rest may be the better part."""
-    gone = [rows for rows in read.counts.set_aside if rows.reason not in HARMLESS]
-    n, n_read = sum(rows.n for rows in gone), read.counts.n_read
-    if n > settings.max_set_aside * n_read:
-        why = "; ".join(f"{rows.n:,}: {rows.why}" for rows in gone)
-        examples = left_out(gone[0]).examples[:1]
-        first = f"; the first: {examples[0]:.160}" if examples else ""
-        raise InputError(
-            f"{read.sources[0].name}: {n:,} of {n_read:,} rows were skipped ({why:.400}{first}); "
-            f"max_set_aside in the gate file allows {100 * settings.max_set_aside:g} %{hint(gone)}"
-        )
+def _with_limit(reading: ReadingOptions, settings: GateFile) -> ReadingOptions:
+    """Return how the runs are read, with the limit of the gate file where none was given."""
+    if reading.max_left_out is not None:
+        return reading
+    return replace(reading, max_left_out=settings.max_left_out)
 
 
 class _Gating:
@@ -594,6 +589,7 @@ class _Gating:
             kind=kind_of_place(self.place) if self.place.given_by else GIVEN,
             outcomes="taken as given",
             given_by=self.place.given_by,
+            reading=read.reading,
             n_runs=read.counts.n_kept,
             n_tasks=self.tables.n_tasks,
             notes=tuple(self._notes(before)),

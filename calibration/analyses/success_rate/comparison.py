@@ -12,6 +12,7 @@ from calibration.analyses.reference_traces import marks
 from calibration.analyses.success_rate.from_runs import (
     ProductionRead,
     left_out,
+    outcomes_of_places,
     read_production,
     reading_notes,
 )
@@ -25,11 +26,12 @@ from calibration.analyses.success_rate.report import (
     credit_in_words,
     origin_of,
 )
-from calibration.errors import InputError
+from calibration.errors import InputError, LeftOutError
 from calibration.runs.sources import Place, place_of
 from calibration.success_rate.comparison import MARGIN, Comparison, Rule, compare_runs
 from calibration.success_rate.ranking import MOST_RUNS, Ranking, rank_runs
 from calibration.success_rate.runs import RunCounts
+from calibration.tables.reading import Reading
 from calibration.taxonomy import Taxonomy, default_credits, default_taxonomy
 from calibration.text import own_credit
 
@@ -56,6 +58,7 @@ class Side:
     taxonomy_fingerprint: str
     set_aside: tuple[LeftOutRows, ...]
     notes: tuple[str, ...]
+    reading: Reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,11 @@ class ProductionComparison:
     titles: dict[str, str]
     warnings: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """What was read of both sides."""
+        return self.a.reading, self.b.reading
 
 
 def compare_files(
@@ -103,12 +111,8 @@ def compare_files(
         If no run is left on a side.
     """
     options = options or ReportOptions()
-    known = [given or default_taxonomy() for given in taxonomies]
     places = [place_of([side]) if isinstance(side, str) else side for side in (a, b)]
-    one, other = (
-        read_production(place, taxonomy=taxonomy, options=options, named_tasks=True)
-        for place, taxonomy in zip(places, known, strict=True)
-    )
+    one, other = read_together(places, taxonomies, options)
     _same_ceilings(one, other)
     restated = None
     runs = one.runs, _recoded(other.runs, one.taxonomy)
@@ -138,6 +142,33 @@ def compare_files(
         warnings=tuple(_warnings(one, other, restated, why_not)),
         marks=marks(one.n_reference, other.n_reference),
     )
+
+
+def read_together(
+    places: Sequence[Place], taxonomies: Sequence[Taxonomy | None], options: ReportOptions
+) -> list[ProductionRead]:
+    """Read several sets of runs, whose outcomes are decided together where they share a rubric.
+
+    Raises
+    ------
+    LeftOutError
+        If more is left out of one of them than the limit allows.
+    """
+    known = {None if rules is None else rules.fingerprint for rules in taxonomies}
+    outcomes = None
+    if len(known) == 1:
+        outcomes = outcomes_of_places(places, taxonomies[0], options)
+    try:
+        return [
+            read_production(
+                place, taxonomy=rules, options=options, outcomes=outcomes, named_tasks=True
+            )
+            for place, rules in zip(places, taxonomies, strict=True)
+        ]
+    except LeftOutError as error:
+        raise LeftOutError(
+            str(error), reading=[error.reading], figures=("difference", "asr_a", "asr_b")
+        ) from error
 
 
 def _recoded(runs: RunCounts, taxonomy: Taxonomy) -> RunCounts:
@@ -218,6 +249,7 @@ def _side(read: ProductionRead, place: Place) -> Side:
             *own_credit(other),
             *reading_notes(read.counts.notes, read.counts.n_kept, read.counts.n_perturbed),
         ),
+        reading=read.reading,
     )
 
 
@@ -346,10 +378,8 @@ def compare_several(
             f"{len(taxonomies)}"
         )
     each = list(taxonomies) if len(taxonomies) > 1 else [*taxonomies, None][:1] * len(listed)
-    kept = [
-        _kept(place, taxonomy or default_taxonomy(), options)
-        for place, taxonomy in zip(listed, each, strict=True)
-    ]
+    reads = read_together(listed, each, options)
+    kept = [_kept(place, read) for place, read in zip(listed, reads, strict=True)]
     first = kept[0]
     for name, one in zip(known[1:], kept[1:], strict=True):
         shown = differing_ceilings(first.ceilings, one.ceilings, first.seen | one.seen)
@@ -399,8 +429,10 @@ def compare_groups_of(
     place = place_of([given]) if isinstance(given, str) else given
     column = by if by in BY else "model"
     if column != by:
-        options = replace(options, columns={**options.columns, column: by})
-    kept = _kept(place, taxonomy or default_taxonomy(), options, by=column)
+        columns = {**options.reading.columns, column: by}
+        options = replace(options, reading=replace(options.reading, columns=columns))
+    (read,) = read_together([place], [taxonomy], options)
+    kept = _kept(place, read, by=column)
     labels = kept.runs.labels(column)
     _check_number(len(labels.seen), f"groups by {by!r:.80}", "")
     base = _baseline(baseline, labels.seen)
@@ -484,9 +516,8 @@ def _several(
     )
 
 
-def _kept(place: Place, taxonomy: Taxonomy, options: ReportOptions, *, by: str = "") -> _KeptRuns:
-    """Read one input and let go of all but the runs."""
-    read = read_production(place, taxonomy=taxonomy, options=options, named_tasks=True)
+def _kept(place: Place, read: ProductionRead, *, by: str = "") -> _KeptRuns:
+    """Let go of all but the runs of one input."""
     return _KeptRuns(
         side=_side(read, place),
         runs=read.by(by),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,18 +53,25 @@ from calibration.analyses.success_rate.report import (
 from calibration.errors import CalibrationError, InputError
 from calibration.records import VERSION, Workflow
 from calibration.runs import ProductionCounts, production_counts
+from calibration.runs.cells import NO_WORKFLOW
 from calibration.runs.columns import OF_GATES
-from calibration.runs.counts import Reading, columns_of, count_named, laid_out, list_runs
+from calibration.runs.counts import CountOptions, count_named, laid_out, list_runs, open_runs
+from calibration.runs.recognition import RunOptions, columns_of, outcomes_of, reading_of_runs
 from calibration.runs.results import Example, GateQuery, Notes, SetAsideRows
 from calibration.runs.sources import Place, kept_open, place_of
 from calibration.statistics.estimate import BoolArray, Estimate, IntArray
 from calibration.success_rate.pass_at_k import Trials, pass_over_tasks
 from calibration.success_rate.rate import rate_of_counts, rates_by, score_of, units_a_group
-from calibration.success_rate.runs import RunCounts, counts_of_frame
+from calibration.success_rate.runs import RunCounts, counts_of_frame, with_further_runs
+from calibration.tables.reading import REASONS, MissingOutcome, Reading
+from calibration.tables.scales import Outcomes
 from calibration.taxonomy import CreditTable, Taxonomy, default_taxonomy
 from calibration.text import arms_left_out, counted
 
 DIGITS = 6
+# Figures that are withheld where too much is left out.
+FIGURES = ("asr", "asr_gross", "asr_literal", "asr_without_abandoned", "pass_rate")
+BOUNDS_PART = 30
 PASS_PART, CEILING_PART, UNKNOWN, MANY = 7, 11, "unknown", np.iinfo(np.int64).max
 MANY_TASKS = "Repeated trials are not shown for so many tasks: `asr trials` takes them."
 Window = tuple[datetime | None, datetime | None]
@@ -76,14 +83,18 @@ class ProductionRead:
 
     `runs` are by task where tasks repeat; where these are random groups of tasks, `runs_by` has the
     counts by ``week``, ``workflow``, ``model`` and ``agent_version``. `taxonomy` has the ceilings
-    in use. `n_reference` counts traces of the reference set, included under `force`.
+    in use. `reading` says what was read and left out, `missing_outcome` what the rate is whatever
+    the runs left out were. `n_reference` counts traces of the reference set, included under
+    `force`.
     """
 
     runs: RunCounts
     runs_by: Mapping[str, RunCounts]
     counts: ProductionCounts
     taxonomy: Taxonomy
+    outcomes: Outcomes
     reading: Reading
+    missing_outcome: MissingOutcome | None
     sources: tuple[SourceFile, ...]
     columns: tuple[str, ...]
     tables: Mapping[str, CreditTable]
@@ -122,69 +133,70 @@ class ProductionRead:
 def read_production(
     paths: Place | Sequence[str],
     *,
-    taxonomy: Taxonomy,
+    taxonomy: Taxonomy | None,
     options: ReportOptions,
     window: Window | None = None,
-    named_tasks: bool = False,
-    gates: GateQuery | None = None,
-    listed: bool = False,
-    lengths: bool = False,
-    ceiling_factors: Sequence[float] = (),
-    unit_costs: Sequence[str] = (),
+    outcomes: Outcomes | None = None,
+    acceptable_costs: bool = False,
+    **asked: Unpack[CountOptions],
 ) -> ProductionRead:
     """Read production files, or another place; `window` overrides that of the options.
 
-    `named_tasks` makes tasks of two files comparable; `gates` adds the counts that gates need,
-    `listed` the first runs of each class to review, `lengths` those of success by the length of
-    runs; `ceiling_factors` and `unit_costs` are as in `production_counts`.
+    Without a `taxonomy` the rubric is that of the package, or of two classes where all outcomes
+    are pass or fail. `outcomes` are those of all tables of the command, decided together.
+    `acceptable_costs` asks for the costs of acceptable runs; `asked` is as in `production_counts`,
+    with `listed` for the classes to review.
 
     Raises
     ------
     InputError
         If a file cannot be read, or has traces of the reference set without `force`.
+    LeftOutError
+        If more runs are left out than the limit allows.
     CalibrationError
         If no run is left, or a cost is missing under `strict_cost`.
     """
-    known = asked_taxonomy(taxonomy, options)
-    since, until = options.window if window is None else window
-    reading = reading_of(options, known, (since, until), gates)
-    tables = other_tables(known)
+    run_options = run_options_of(options, taxonomy, window, asked.get("gates"))
     place = place_of(paths)
     with place.open() as source:
-        columns = columns_of(source)
-        reference = reference_names()
+        table = open_runs(source, run_options)
+        outcomes = with_credit(outcomes or outcomes_of([table.outcomes], run_options), options)
+        known = outcomes.taxonomy
+        tables, reference = other_tables(known), reference_names()
+        if "listed" in asked:
+            asked["listed"] = known.follow_up
+        if acceptable_costs:
+            asked["unit_costs"] = known.acceptable
         counts = production_counts(
-            source,
-            taxonomy=known,
-            columns=options.columns,
-            further=tables,
-            known_workflows_only=not options.any_workflow,
-            timezone=options.timezone,
-            since=since,
-            until=until,
-            named_tasks=named_tasks,
-            gates=gates,
-            watch=[trace_id for _, trace_id in reference],
-            listed=known.follow_up if listed else (),
-            n_listed=SHOWN_RUNS,
-            lengths=lengths,
-            context_window=options.context_window,
-            ceiling_factors=ceiling_factors,
-            unit_costs=unit_costs,
+            table,
+            outcomes,
+            **asked
+            | CountOptions(
+                further=tables,
+                watch=[trace_id for _, trace_id in reference],
+                n_listed=SHOWN_RUNS,
+                context_window=options.context_window,
+            ),
         )
-        n_reference = count_named(source, reading, reference) if counts.watched else 0
-        name = source.name
+        n_reference = count_named(table, reference) if counts.watched else 0
+        name, columns = source.name, columns_of(source)
     refuse_reference(name, n_reference, force=options.force)
-    refuse(counts, name, options)
+    reading = reading_of_runs(counts)
+    refuse(counts, reading, options)
+    runs = runs_of(counts, known, stratify=options.stratify)
+    reading, missing_outcome = bounded(reading, counts, runs, options)
+    reading.check_limit(*FIGURES, missing_outcome=missing_outcome)
     return ProductionRead(
-        runs=runs_of(counts, known, stratify=options.stratify),
+        runs=runs,
         runs_by={
             name: runs_of(counts, known, stratify=options.stratify, by=name)
             for name in counts.tasks_by
         },
         counts=counts,
         taxonomy=known,
+        outcomes=outcomes,
         reading=reading,
+        missing_outcome=missing_outcome,
         sources=tuple(_source(name, place.files) for name in place.names),
         columns=columns,
         tables=tables,
@@ -192,40 +204,71 @@ def read_production(
     )
 
 
-def reading_of(
-    options: ReportOptions, taxonomy: Taxonomy, window: Window, gates: GateQuery | None = None
-) -> Reading:
+def run_options_of(
+    options: ReportOptions,
+    taxonomy: Taxonomy | None,
+    window: Window | None = None,
+    gates: GateQuery | None = None,
+) -> RunOptions:
     """Return how the rows of files are read."""
-    return Reading(
-        taxonomy=taxonomy,
-        columns=dict(options.columns),
+    since, until = options.window if window is None else window
+    return RunOptions(
+        taxonomy=with_ceilings(taxonomy or default_taxonomy(), options),
+        reading=options.reading,
+        is_named=taxonomy is not None,
         known_workflows_only=not options.any_workflow,
         timezone=options.timezone,
-        since=window[0],
-        until=window[1],
+        since=since,
+        until=until,
         further=() if gates is None else OF_GATES,
     )
 
 
-def refuse(counts: ProductionCounts, name: str, options: ReportOptions) -> None:
+def outcomes_of_places(
+    places: Sequence[Place], taxonomy: Taxonomy | None, options: ReportOptions
+) -> Outcomes:
+    """Return what the outcomes of all tables of a command are taken as, decided together."""
+    run_options, values = run_options_of(options, taxonomy, (None, None)), []
+    for place in places:
+        with place.open() as source:
+            values.append(open_runs(source, run_options).outcomes)
+    return outcomes_of(values, run_options)
+
+
+def refuse(counts: ProductionCounts, reading: Reading, options: ReportOptions) -> None:
     """Refuse counts without any run, or with a missing cost under `strict_cost`."""
     if not counts.n_kept:
-        why = "; ".join(f"{rows.n:,}: {rows.why}" for rows in counts.set_aside)
         windowed = options.since is not None or options.until is not None
-        why = why or ("none is in the window" if windowed else "the file holds no rows")
-        raise CalibrationError(f"{name}: no run is left ({why}){hint(counts.set_aside)}")
+        why = "none is in the window" if windowed else "the file holds no rows"
+        why = reading.left_out_line or reading.folded_line or why
+        raise CalibrationError(f"{reading.place}: no run is left ({why})")
     missing = counts.notes.no_cost
     if options.strict_cost and missing:
         raise CalibrationError(
-            f"{name}: {missing:,} of {counts.n_kept:,} runs have no cost (--strict-cost)"
+            f"{reading.place}: {missing:,} of {counts.n_kept:,} runs have no cost (--strict-cost)"
         )
 
 
-def hint(set_aside: Sequence[SetAsideRows]) -> str:
-    """Return the option that brings back rows that were set aside, if there is one."""
-    if any(rows.reason == "unknown_workflow" for rows in set_aside):
-        return "; --any-workflow keeps them, --ceiling NAME=USD makes a workflow known"
-    return ""
+def bounded(
+    reading: Reading, counts: ProductionCounts, runs: RunCounts, options: ReportOptions
+) -> tuple[Reading, MissingOutcome | None]:
+    """Return the reading with what the rate is if all runs left out failed, or all passed."""
+    if counts.bounds is None:
+        return reading, None
+    rates = []
+    for number, cells in enumerate(counts.bounds):
+        gone = counts_of_frame(cells.assign(stratum=0), taxonomy=runs.taxonomy)
+        resampling = options.resampling(BOUNDS_PART + number)
+        rates.append(score_of(with_further_runs(runs, gone), **resampling))
+    low, high = (rate.value or 0.0 for rate in rates)
+    first, second = (rate.interval for rate in rates)
+    missing = MissingOutcome(
+        share=reading.left_out_share,
+        low=low,
+        high=high,
+        limits=None if first is None or second is None else (first[0], second[1]),
+    )
+    return replace(reading, bounds=(low, high)), missing
 
 
 def runs_of(
@@ -254,24 +297,31 @@ def runs_of(
         raise InputError(f"the runs cannot be resampled: {error}") from error
 
 
-def asked_taxonomy(taxonomy: Taxonomy, options: ReportOptions) -> Taxonomy:
-    """Return a taxonomy with the ceilings and credit of the options, and so its own fingerprint."""
+def with_ceilings(taxonomy: Taxonomy, options: ReportOptions) -> Taxonomy:
+    """Return a taxonomy with the ceilings of the options, and so its own fingerprint."""
     listed = {w.name: w for w in taxonomy.workflows}
     for name, usd in options.ceilings.items():
-        known = listed.get(name, Workflow(name=name))
-        listed[name] = replace(known, ceiling_usd=usd)
+        listed[name] = replace(listed.get(name, Workflow(name=name)), ceiling_usd=usd)
+    return replace(taxonomy, workflows=tuple(listed.values()))
+
+
+def with_credit(outcomes: Outcomes, options: ReportOptions) -> Outcomes:
+    """Return outcomes whose classes are worth what the options say."""
+    taxonomy = outcomes.taxonomy
     for name in options.credit:
         if name not in taxonomy.names:
             raise InputError(f"--credit: {name!r:.80} is not one of {', '.join(taxonomy.names)}")
     classes = tuple(
         replace(one, credit=options.credit.get(one.name, one.credit)) for one in taxonomy.classes
     )
-    return replace(taxonomy, classes=classes, workflows=tuple(listed.values()))
+    return replace(outcomes, taxonomy=replace(taxonomy, classes=classes))
 
 
 def left_out(rows: SetAsideRows) -> LeftOutRows:
     """Return rows that were set aside, with the first examples in words."""
-    return LeftOutRows(reason=rows.why, n=rows.n, examples=tuple(map(_in_words, rows.examples)))
+    return LeftOutRows(
+        reason=REASONS[rows.reason], n=rows.n, examples=tuple(map(_in_words, rows.examples))
+    )
 
 
 def _in_words(example: Example) -> str:
@@ -297,20 +347,11 @@ def reading_notes(notes: Notes, n: int, n_perturbed: int = 0) -> tuple[str, ...]
             "which count as missing",
         ),
         (notes.no_task, "runs have no task and are a task of their own each"),
+        (notes.bad_cost, "costs cannot be read and count as unknown"),
+        (notes.bad_time, "times cannot be read; these runs are in no week"),
     ]
     found = [f"{arms_left_out(n_perturbed)}."] if n_perturbed else []
     found += [f"{count:,} {what}." for count, what in lines if count]
-    if notes.in_words:
-        passed, failed, ended = notes.words.values()
-        found.append(
-            f"{notes.in_words:,} outcomes are words of a check, taken as given: true as {passed}, "
-            f"false as {failed} (in what way a run failed is not known), error as {ended}."
-        )
-    for workflow, count in notes.no_ceiling.items():
-        found.append(f"{count:,} runs of {workflow} have no ceiling and carry no penalty.")
-    for ours, theirs in notes.columns.items():
-        if ours != theirs:
-            found.append(f"{ours} was read from the column {theirs}.")
     return tuple(found)
 
 
@@ -326,6 +367,7 @@ COLUMNS = (
     "trace_id", "workflow", "week", "started_at", "model", "task_id", "cost_usd", "latency_s",
 )  # fmt: skip
 
+MOST_NAMED = 4
 OURS = {"at": "started_at", "task": "task_id", "cost": "cost_usd", "latency": "latency_s"}
 
 
@@ -346,18 +388,10 @@ def tag_groups(place: Place, read: ProductionRead, options: ReportOptions) -> Ta
         return (), 0
     conflicts = any(rows.reason == "conflicting_duplicate" for rows in read.counts.set_aside)
     with place.open() as source:
-        tagged = laid_out(source, options.columns, conflicts=conflicts)
+        tagged = laid_out(open_runs(source, read.counts.recognised.options), conflicts=conflicts)
         if tagged is None:
             return (), 0
-        counts = production_counts(
-            tagged.source,
-            taxonomy=read.taxonomy,
-            columns=tagged.columns,
-            known_workflows_only=not options.any_workflow,
-            timezone=options.timezone,
-            since=read.reading.since,
-            until=read.reading.until,
-        )
+        counts = production_counts(tagged.table, read.outcomes)
     if not counts.n_kept:
         return (), tagged.left_out
     runs = runs_of(counts, read.taxonomy, stratify=options.stratify, by="model")
@@ -467,14 +501,18 @@ def report_on_files(
     `missing` says what would record each signal. Errors as `read_production`.
     """
     options = options or ReportOptions()
-    taxonomy = taxonomy or default_taxonomy()
-    options.check_targets(taxonomy)
     with kept_open(place_of(paths)) as place:
         read = read_production(
-            place, taxonomy=taxonomy, options=options, listed=True, lengths=True,
+            place,
+            taxonomy=taxonomy,
+            options=options,
+            outcomes=_with_other_file(place, taxonomy, options),
+            listed=(),
+            lengths=True,
             ceiling_factors=CEILING_FACTORS,
-        )  # fmt: skip
-        earlier = _earlier(place, taxonomy, options)
+        )
+        options.check_targets(read.taxonomy)
+        earlier = _earlier(place, taxonomy, options, read.outcomes)
         by_tag, tags_left_out = tag_groups(place, read, options)
     settings = options.settings(place.settings(), taxonomy_path)
     by = f"outcomes of {place.given_by}, as given" if place.given_by else "outcomes as given"
@@ -504,6 +542,8 @@ def report_on_files(
         passes=trials,
         marks=marks(read.n_reference, earlier.n_reference if earlier else 0),
         evaluation=evaluation_checks(_evaluation(read, made.origin, place)),
+        reading=replace(read.reading, notes=(*read.reading.notes, *ceiling_notes(read.counts))),
+        missing_outcome=read.missing_outcome,
         details={
             COUNTING: COUNTED_BY,
             "inputs": read.inputs,
@@ -512,6 +552,29 @@ def report_on_files(
             "tasks_grouped": counts.tasks_grouped,
         },
     )
+
+
+def ceiling_notes(counts: ProductionCounts) -> tuple[str, ...]:
+    """Say which workflows have no ceiling, and so no cost penalty, where costs are known."""
+    without = {name: n for name, n in counts.notes.no_ceiling.items() if name != NO_WORKFLOW}
+    n_costed = counts.n_kept - counts.notes.no_cost
+    if not without or not n_costed:
+        return ()
+    names = ", ".join(list(without)[:MOST_NAMED])
+    more = len(without) - MOST_NAMED
+    names += f" and {more} more" if more > 0 else ""
+    runs = counted(sum(without.values()), "run")
+    option = f"--ceiling {next(iter(without))}=USD"
+    return (f"No ceiling for {names} ({runs}): no cost penalty; {option} sets one.",)
+
+
+def _with_other_file(
+    place: Place, taxonomy: Taxonomy | None, options: ReportOptions
+) -> Outcomes | None:
+    """Return the outcomes of the runs and of the file they are compared with; None without one."""
+    if options.compare_to in (None, PREVIOUS):
+        return None
+    return outcomes_of_places([place, place_of([str(options.compare_to)])], taxonomy, options)
 
 
 def loaded_runs(
@@ -607,12 +670,6 @@ def _target(read: ProductionRead, place: Place) -> str:
 
 
 def _warnings(read: ProductionRead) -> Iterator[str]:
-    arms = read.counts.n_perturbed
-    if arms:
-        yield f"{arms_left_out(arms)}."
-    set_aside, n = read.counts.n_set_aside - arms, read.counts.n_read - arms
-    if set_aside > 0.01 * n:
-        yield f"{set_aside:,} of {n:,} rows were skipped; the report lists the reasons."
     if read.counts.tasks_grouped:
         yield (
             "Tasks are too many to be resampled one by one: random groups of tasks were, "
@@ -656,18 +713,26 @@ def _origin(
     )
 
 
-def _earlier(place: Place, taxonomy: Taxonomy, options: ReportOptions) -> ProductionRead | None:
+def _earlier(
+    place: Place, taxonomy: Taxonomy | None, options: ReportOptions, outcomes: Outcomes
+) -> ProductionRead | None:
     """Read the runs to compare with: another file, or the preceding window of equal length."""
     if options.compare_to is None:
         return None
     if options.compare_to != PREVIOUS:
         return read_production(
-            [options.compare_to], taxonomy=taxonomy, options=options, window=(None, None)
+            [options.compare_to],
+            taxonomy=taxonomy,
+            options=options,
+            window=(None, None),
+            outcomes=outcomes,
         )
     before = options.window_before
     if before is None:
         return None
-    return read_production(place, taxonomy=taxonomy, options=options, window=before)
+    return read_production(
+        place, taxonomy=taxonomy, options=options, window=before, outcomes=outcomes
+    )
 
 
 def write_work_lists(
@@ -678,11 +743,12 @@ def write_work_lists(
     taxonomy: Taxonomy | None = None,
 ) -> list[Path]:
     """Write one CSV file for each class to review, oldest run first, and return the files."""
-    known = asked_taxonomy(taxonomy or default_taxonomy(), options)
+    run_options = run_options_of(options, taxonomy)
     with place_of(paths).open() as source:
-        listed = list_runs(
-            source, reading_of(options, known, options.window), outcomes=tuple(known.follow_up)
-        ).rename(columns=OURS)
+        table = open_runs(source, run_options)
+        outcomes = with_credit(outcomes_of([table.outcomes], run_options), options)
+        known = outcomes.taxonomy
+        listed = list_runs(table, outcomes, classes=tuple(known.follow_up)).rename(columns=OURS)
     return write_work(
         folder, known, lambda outcome: work_csv(listed[listed["outcome"] == outcome], COLUMNS)
     )

@@ -93,8 +93,9 @@ from calibration.judge_calibration.samples import (
 )
 from calibration.judge_calibration.trial_scores import pass_from_verdicts
 from calibration.records import HARNESS, NO_VERDICT, REFERENCE_SOURCE, SOURCE_JUDGE, VERSION
-from calibration.runs import ProductionCounts, production_counts
-from calibration.runs.columns import WHY
+from calibration.runs import ProductionCounts, open_runs, production_counts
+from calibration.runs.columns import OF_GATES
+from calibration.runs.recognition import RunOptions
 from calibration.runs.results import GateQuery, LengthSums
 from calibration.runs.sources import RunsOfStore, from_store
 from calibration.statistics.estimate import Estimate, not_estimable, provisional
@@ -110,6 +111,7 @@ from calibration.success_rate.runs import (
     gross_scores,
     scores,
 )
+from calibration.tables.reading import REASONS
 from calibration.taxonomy import Taxonomy
 from calibration.text import arms_left_out, calendar, counted, sentence, week_of
 
@@ -544,7 +546,7 @@ class GivenRuns:
     def left_out(self, rows: Sequence[LeftOutRows]) -> tuple[LeftOutRows, ...]:
         """Return rows that are in no number, with those that were never read."""
         found = [
-            replace(row, examples=self.unsaid) if row.reason == WHY[NO_VERDICT] else row
+            replace(row, examples=self.unsaid) if row.reason == REASONS[NO_VERDICT] else row
             for row in rows
         ]
         for n, reason in (
@@ -768,9 +770,10 @@ def loaded_runs(store: Store, rates: StoreRates, *, gates: GateQuery | None = No
     traces = frame.assign(model=named(frame, "model"))
     verdicts = None if rates.judge_id is None else store.verdict_frame(rates.judge_id)
     with from_store(traces, store.operation_frame(), verdicts, taxonomy=taxonomy) as source:
-        counts = production_counts(
-            source, taxonomy=taxonomy, known_workflows_only=False, gates=gates
+        options = RunOptions(
+            taxonomy=taxonomy, is_named=True, further=() if gates is None else OF_GATES
         )
+        counts = production_counts(open_runs(source, options), gates=gates)
     latency, cost, of_ceiling = listed_amounts(frame, tasks_by_week(counts))
     return LoadedRuns(
         counts=counts,
@@ -1108,7 +1111,7 @@ def left_out(store: Store, rates: StoreRates, counts: ProductionCounts) -> Itera
         if n:
             yield LeftOutRows(reason=reason, n=n)
     for rows in counts.set_aside:
-        yield LeftOutRows(reason=rows.why, n=rows.n)
+        yield LeftOutRows(reason=REASONS[rows.reason], n=rows.n)
 
 
 def notes(rates: StoreRates, agents_left_out: int = 0) -> Iterator[str]:

@@ -26,6 +26,12 @@ from calibration.success_rate.rate import ASR
 from calibration.success_rate.resampling import Interval
 from calibration.success_rate.trend import MixShift, WeeklySeries
 from calibration.success_rate.trials import SuccessByLength
+from calibration.tables.reading import (
+    MissingOutcome,
+    Reading,
+    ReadingOptions,
+    reading_from_settings,
+)
 from calibration.taxonomy import CreditTable, Taxonomy, default_credits
 from calibration.text import first_day
 
@@ -376,13 +382,15 @@ class SuccessRateReport:
     outcomes: Outcomes = "taken as given"
     given_by: str = ""
     details: Mapping[str, object] = field(default_factory=dict)
+    reading: Reading | None = None
+    missing_outcome: MissingOutcome | None = None
 
 
 # Settings that a report on a store lacks.
 OF_FILES_ALONE: Mapping[str, Any] = {
     "columns": {},
     "ceilings": {},
-    "any_workflow": False,
+    "any_workflow": True,
     "stratify": False,
     "force": False,
 }
@@ -419,11 +427,11 @@ class ReportOptions:
     """Options of a report: which runs, how they are read, and how they are resampled.
 
     `since`, `until` : first and last day (``2026-11-02``), ISO week (``2026-W45``) or moment.
-    `columns` : column of the file by standard name; None leaves one out.
+    `reading` : what the user said of the tables: columns, words, scales, limits.
     `compare_to` : ``"previous"``, a file, or None for no comparison.
     `ceilings`, `credit` : ceilings per unit in USD, and credit of classes, instead of those of the
     taxonomy.
-    `any_workflow` : keep workflows that the taxonomy does not list, without a ceiling.
+    `any_workflow` : count workflows that the taxonomy does not list, without a ceiling.
     `strict_cost` : refuse runs without a cost. `force` : include reference traces, with a mark.
     `stratify` : resample within workflows. `pooled` : weight the weeks of a rolling mean by runs.
     `targets` : target of the rate (``asr``) and of the shares of classes.
@@ -436,11 +444,11 @@ class ReportOptions:
     since: str | None = None
     until: str | None = None
     timezone: str = "UTC"
-    columns: Mapping[str, str | None] = field(default_factory=dict)
+    reading: ReadingOptions = field(default_factory=ReadingOptions)
     compare_to: str | None = PREVIOUS
     ceilings: Mapping[str, float] = field(default_factory=dict)
     credit: Mapping[str, float] = field(default_factory=dict)
-    any_workflow: bool = False
+    any_workflow: bool = True
     strict_cost: bool = False
     stratify: bool = False
     pooled: bool = False
@@ -513,6 +521,8 @@ class ReportOptions:
             for one in fields(self)
             if one.name not in OF_STORES_ALONE and (one.name, getattr(self, one.name)) not in UNSAID
         }
+        del own["reading"]
+        own |= self.reading.settings()
         named = {k: dict(v) if isinstance(v, Mapping) else v for k, v in own.items()}
         return {**place, "taxonomy": None if taxonomy is None else str(taxonomy), **named}
 
@@ -578,11 +588,12 @@ def options_of(settings: Mapping[str, Any]) -> ReportOptions:
     asked = [one.name for one in fields(ReportOptions)]
     try:
         return ReportOptions(
+            reading=reading_from_settings(known),
             **{
                 name: known[SETTING.get(name, name)]
                 for name in asked
-                if of_store or name not in OF_STORES_ALONE
-            }
+                if (of_store or name not in OF_STORES_ALONE) and name != "reading"
+            },
         )
     except (KeyError, TypeError) as error:
         raise InputError(f"the settings of the report lack {error}") from error

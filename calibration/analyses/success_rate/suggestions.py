@@ -87,8 +87,9 @@ def ceilings_from_files(
 
     Where tasks repeat, the limits are those of as many runs as there are tasks.
     """
-    options, rules = options or ReportOptions(), taxonomy or default_taxonomy()
-    read = read_production(place, taxonomy=rules, options=options, unit_costs=rules.acceptable)
+    options = options or ReportOptions()
+    read = read_production(place, taxonomy=taxonomy, options=options, acceptable_costs=True)
+    rules = read.taxonomy
     found = read.counts.unit_costs
     if found is None:
         raise RuntimeError("the counts lack the costs that were asked for")

@@ -16,6 +16,7 @@ from calibration.reporting.document import (
     Section,
     Table,
     percent_number,
+    reading_lines,
 )
 from calibration.text import visible
 
@@ -47,6 +48,7 @@ def document(result: GateAnalysis) -> Document:
             _table(gates),
             Lines(items=tuple(_details([gate for gate in gates if gate.status != "pass"]))),
         ),
+        reading=reading_lines(result.reading),
     )
 
 

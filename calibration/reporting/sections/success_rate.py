@@ -38,6 +38,7 @@ from calibration.reporting.document import (
     notes,
     percent,
     rate_sentence,
+    reading_lines,
     table_of,
     usd,
 )
@@ -650,8 +651,18 @@ def _group_table(of: str, groups: Sequence[RateGroup], basis: str) -> Iterator[B
         yield small(f"{len(groups) - MOST_GROUPS} more {of}s are in the JSON report.")
 
 
+def reading_of(report: SuccessRateReport) -> tuple[str, ...]:
+    """Return what stands before the estimates: how a table was read, and what was left out."""
+    if report.reading is not None:
+        return reading_lines(report.reading)
+    reasons = "; ".join(f"{row.n:,}: {row.reason}" for row in report.set_aside)
+    return (f"Left out: {reasons}.",) if reasons else ()
+
+
 def left_out(report: SuccessRateReport) -> Iterator[Block]:
     """Yield the rows set aside with their reasons, and the notes."""
+    if report.reading is not None and report.reading.not_read:
+        yield Words(text=Name(f"Columns not read: {report.reading.unread}."))
     if report.set_aside:
         total = sum(row.n for row in report.set_aside)
         if report.judged is None:
@@ -786,6 +797,7 @@ def document(report: SuccessRateReport) -> Document:
     )
     return Document(
         title=TITLE,
+        reading=reading_of(report),
         about=(report.target,),
         headline=headline(
             "Agent Success Rate (ASR)",
@@ -1273,6 +1285,7 @@ def comparison_document(result: "ProductionComparison") -> Document:
         ),
         footer=f"fingerprint {result.origin.fingerprint}",
         brief=tuple(Words(text=warning, kind="warning") for warning in result.warnings),
+        reading=reading_lines(result.readings),
     )
 
 

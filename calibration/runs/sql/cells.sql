@@ -16,7 +16,8 @@ SELECT
   sum("ratio") AS "ratio",
   sum("ratio" * "ratio") AS "ratio_squared",
   count(CASE WHEN "naive" THEN 1 END) AS "naive_times",
-  count(CASE WHEN "in_words" THEN 1 END) AS "in_words",
+  count(CASE WHEN "bad_cost" THEN 1 END) AS "bad_cost",
+  count(CASE WHEN "bad_time" THEN 1 END) AS "bad_time",
   count(CASE WHEN "no_units" THEN 1 END) AS "no_units",
   count("task") AS "tasked", -- if task_id
   min("at") AS "first", -- if started_at

@@ -5,29 +5,24 @@ SELECT
   "trace_id", "workflow", "class", "cost", "units", "weight", "stratum", "model", "agent_version",
   CASE
     WHEN "listed_class" IS NOT NULL THEN "outcome"
-    WHEN "class" = $passed_place THEN $passed_class
-    WHEN "class" = $failed_place THEN $failed_class
-    WHEN "class" = $ended_place THEN $ended_class
+    WHEN "class" = $place THEN $class -- each classes
   END AS "outcome",
   -- Ids of tasks collide between workflows.
   "workflow" || $apart || "task_id" AS "task",
   "trial", "status",
   CASE WHEN NOT "bad_latency" THEN "latency" END AS "latency",
-  CASE WHEN NOT "time_absurd" THEN "at" END AS "at",
-  "naive", "no_units", "bad_latency", "in_words",
+  CASE WHEN NOT "bad_time" THEN "at" END AS "at",
+  "naive", "no_units", "bad_latency", "bad_cost", "bad_time",
   CAST("reason" AS TINYINT) AS "reason",
   -- Written out inside of the cases: few rows need it, and a time takes long to write.
   CASE "reason"
     WHEN $unknown_workflow THEN left(CAST("given_workflow" AS VARCHAR), $shown)
-    WHEN $unknown_class THEN left(CAST("given_outcome" AS VARCHAR), $shown)
-    WHEN $unreadable_cost THEN left(CAST("given_cost_usd" AS VARCHAR), $shown)
-    WHEN $not_finite_cost THEN left(CAST("given_cost_usd" AS VARCHAR), $shown)
-    WHEN $negative_cost THEN left(CAST("given_cost_usd" AS VARCHAR), $shown)
-    WHEN $absurd_cost THEN left(CAST("given_cost_usd" AS VARCHAR), $shown)
-    WHEN $bad_units THEN left(CAST("given_units" AS VARCHAR), $shown)
+    WHEN $unknown_outcome THEN left(CAST("given_outcome" AS VARCHAR), $shown)
+    WHEN $not_run THEN left(CAST("given_outcome" AS VARCHAR), $shown)
+    WHEN $off_scale THEN left(CAST("given_outcome" AS VARCHAR), $shown)
+    WHEN $partial_score THEN left(CAST("given_outcome" AS VARCHAR), $shown)
     WHEN $bad_weight THEN left(CAST("given_weight" AS VARCHAR), $shown)
     WHEN $unreadable_time THEN left(CAST("given_started_at" AS VARCHAR), $shown)
-    WHEN $absurd_time THEN left(CAST("given_started_at" AS VARCHAR), $shown)
     WHEN $unknown_perturbation THEN left("perturbation", $shown)
     WHEN $perturbed_arm THEN "perturbation"
   END AS "value",
@@ -54,22 +49,13 @@ FROM (
     "bad_calls" OR "bad_errors" OR coalesce("errors_whole" > "calls_whole", FALSE) AS "bad_tools",
     CASE
       WHEN "nothing" THEN $unreadable_row
+      WHEN "trace_id" IS NULL AND "class" IS NULL THEN $total_row
       WHEN "trace_id" IS NULL THEN $missing_trace_id
-      WHEN "workflow" IS NULL THEN $missing_workflow
       WHEN NOT "known_workflow" THEN $unknown_workflow
       WHEN "class" IS NULL AND "outcome" IS NULL THEN $missing_outcome
-      WHEN "class" IS NULL AND "outcome" = $not_told THEN $no_verdict
-      WHEN "class" IS NULL THEN $unknown_class
-      WHEN "cost_unreadable" THEN $unreadable_cost
-      WHEN "cost_endless" THEN $not_finite_cost
-      WHEN "cost" < 0 THEN $negative_cost
-      WHEN NOT (
-        NOT "units_unreadable" AND NOT "units_endless" AND "units" > 0 AND "units" <= $max_units
-      ) THEN $bad_units
-      WHEN "cost" > $max_usd * "units" THEN $absurd_cost
+      WHEN "class" IS NULL THEN coalesce("gone", $unknown_outcome)
       WHEN NOT coalesce("weight" > 0 AND "weight" <= $max_weight, FALSE) THEN $bad_weight
-      WHEN "time_unreadable" THEN $unreadable_time
-      WHEN "time_absurd" THEN $absurd_time
+      WHEN "bad_time" THEN $unreadable_time -- if windowed
       WHEN NOT "known_arm" THEN $unknown_perturbation
       WHEN "perturbation" <> $not_perturbed THEN $perturbed_arm
       ELSE 0
@@ -77,12 +63,8 @@ FROM (
   FROM (
     SELECT
       *,
-      coalesce("units_read", 1.0) AS "units",
-      "units_read" IS NULL AS "no_units",
-      coalesce("at" < CAST($first_day AS TIMESTAMP) OR "at" >= CAST($day_after AS TIMESTAMP), FALSE)
-        AS "time_absurd",
+      CASE WHEN NOT "bad_cost" THEN "cost_read" END AS "cost",
       "latency_unreadable" OR "latency_endless" OR coalesce("latency" < 0, FALSE) AS "bad_latency",
-      "listed_class" IS NULL AND "class" IS NOT NULL AS "in_words",
       CASE
         WHEN "perturbation" IS NULL THEN TRUE
         WHEN "perturbation" = $arm THEN TRUE -- each arms
@@ -118,14 +100,19 @@ FROM (
     FROM (
       SELECT
         *,
+        "cost_unreadable" OR "bad_units"
+          OR coalesce("cost_read" < 0 OR "cost_read" > $max_usd * "units", FALSE) AS "bad_cost",
+        "time_unreadable"
+          OR coalesce("at" < CAST($first_day AS TIMESTAMP) OR "at" >= CAST($day_after AS TIMESTAMP), FALSE)
+          AS "bad_time",
         coalesce(
           "listed_class",
           -- Used once, so that it is evaluated for the rows alone that need it.
           number_at(
             [CAST(NULL AS INTEGER)
-              , $place -- each words
+              , $word_place -- each words
             ],
-            place_of(lower(stripped_of("outcome")), [''
+            place_of("outcome", [''
               , $word -- each words
             ])
           )
@@ -133,13 +120,29 @@ FROM (
       FROM (
         SELECT
           *,
+          CASE WHEN NOT "bad_units" AND "units_read" IS NOT NULL THEN "units_read" ELSE 1.0 END AS "units",
+          "units_read" IS NULL OR "bad_units" AS "no_units",
+          number_at(
+            [CAST(NULL AS INTEGER)
+              , $gone_code -- each gone
+            ],
+            place_of("outcome", [''
+              , $gone_word -- each gone
+            ])
+          ) AS "gone",
           place_of("workflow", [''
             , $known -- each known
           ]) IS NOT NULL OR $any_workflow AS "known_workflow",
           place_of("outcome", [''
             , $class -- each classes
           ]) - 1 AS "listed_class"
-        FROM "given"
+        FROM (
+          SELECT
+            *,
+            "units_unreadable" OR "units_endless"
+              OR coalesce("units_read" <= 0 OR "units_read" > $max_units, FALSE) AS "bad_units"
+          FROM "given"
+        ) AS "named"
       ) AS "placed"
     ) AS "classed"
   ) AS "read"

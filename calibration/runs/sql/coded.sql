@@ -11,7 +11,8 @@ SELECT
   "reason",
   "naive",
   "no_units",
-  "in_words",
+  "bad_cost",
+  "bad_time",
   "bad_latency",
   "units", -- if units
   "weight", -- if weight

@@ -69,22 +69,48 @@ CREATE OR REPLACE TEMP MACRO identity_of(given) AS hash(given);
 
 CREATE OR REPLACE TEMP MACRO group_of(given, n) AS CAST((given & 2147483647) % n AS BIGINT);
 
--- Words.
+-- Numbers that are written for people, in the plain form; any other text as it is. And times.
 
-CREATE OR REPLACE TEMP MACRO truth_of_word(given) AS
-  CASE lower(stripped_of(given))
-    WHEN 'true' THEN TRUE WHEN 't' THEN TRUE WHEN 'yes' THEN TRUE WHEN 'y' THEN TRUE
-    WHEN 'false' THEN FALSE WHEN 'f' THEN FALSE WHEN 'no' THEN FALSE WHEN 'n' THEN FALSE
+CREATE OR REPLACE TEMP MACRO bare_number(given) AS
+  regexp_replace(
+    regexp_replace(
+      stripped_of(regexp_replace(stripped_of(given), '^(US\$|USD|\$)\s*|\s*(US\$|USD|\$)$', '', 'gi')),
+      '\s*%$', ''
+    ),
+    '([0-9])[  '']([0-9])', '\1\2', 'g'
+  );
+
+CREATE OR REPLACE TEMP MACRO percent_of(plain, given) AS
+  CASE
+    WHEN regexp_matches(given, '%\s*$') THEN CAST(number_of_text(plain) / 100 AS VARCHAR)
+    ELSE plain
   END;
 
-CREATE OR REPLACE TEMP MACRO worth_of_word(given) AS
-  CAST(CASE lower(stripped_of(given))
-    WHEN 'up' THEN 1 WHEN 'true' THEN 1 WHEN 'thumbs_up' THEN 1 WHEN 'thumbs-up' THEN 1
-    WHEN 'thumbsup' THEN 1 WHEN 'positive' THEN 1 WHEN 'like' THEN 1 WHEN '👍' THEN 1
-    WHEN 'down' THEN -1 WHEN 'false' THEN -1 WHEN 'thumbs_down' THEN -1 WHEN 'thumbs-down' THEN -1
-    WHEN 'thumbsdown' THEN -1 WHEN 'negative' THEN -1 WHEN 'dislike' THEN -1 WHEN '👎' THEN -1
-    WHEN 'neutral' THEN 0
-  END AS DOUBLE);
+CREATE OR REPLACE TEMP MACRO plain_of_point(given) AS
+  CASE
+    WHEN regexp_matches(bare_number(given), '^[+-]?([0-9]{1,3}(,[0-9]{3})+|[0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?$')
+    THEN percent_of(replace(bare_number(given), ',', ''), given)
+    ELSE given
+  END;
+
+CREATE OR REPLACE TEMP MACRO plain_of_comma(given) AS
+  CASE
+    WHEN regexp_matches(bare_number(given), '^[+-]?([0-9]{1,3}(\.[0-9]{3})+|[0-9]*)(,[0-9]*)?([eE][+-]?[0-9]{1,3})?$')
+    THEN percent_of(replace(replace(bare_number(given), '.', ''), ',', '.'), given)
+    ELSE 'no number: ' || given
+  END;
+
+CREATE OR REPLACE TEMP MACRO moment_of_seconds(given) AS to_timestamp(given);
+
+-- Days and months in two figures, for a date such as 3/4/2026.
+CREATE OR REPLACE TEMP MACRO padded_date(given) AS
+  regexp_replace(regexp_replace(given, '^([0-9])([/.-])', '0\1\2'), '^([0-9]{2}[/.-])([0-9][/.-])', '\10\2');
+
+CREATE OR REPLACE TEMP MACRO iso_of_dmy(given) AS
+  regexp_replace(padded_date(given), '^([0-9]{2})[/.-]([0-9]{2})[/.-]([0-9]{4})', '\3-\2-\1');
+
+CREATE OR REPLACE TEMP MACRO iso_of_mdy(given) AS
+  regexp_replace(padded_date(given), '^([0-9]{2})[/.-]([0-9]{2})[/.-]([0-9]{4})', '\3-\1-\2');
 
 -- Whole numbers from 0 up, of a number, where it could not be read and where it is not finite.
 
@@ -98,8 +124,8 @@ CREATE OR REPLACE TEMP MACRO whole_of(given, unreadable, endless) AS
 -- A mark for gates: 1, 0, or nothing where the text is neither.
 CREATE OR REPLACE TEMP MACRO mark_of(given) AS
   CASE
-    WHEN lower(stripped_of(given)) = 'true' OR lower(stripped_of(given)) = 'yes' THEN 1
-    WHEN lower(stripped_of(given)) = 'false' OR lower(stripped_of(given)) = 'no' THEN 0
+    WHEN truth_of_word(given) THEN 1
+    WHEN NOT truth_of_word(given) THEN 0
     WHEN regexp_matches(stripped_of(given), '^[0-9]{1,9}(\.[0-9]{1,9})?$')
     THEN ones_of(TRY_CAST(CASE WHEN regexp_matches(stripped_of(given), '^[0-9]{1,9}(\.[0-9]{1,9})?$') THEN stripped_of(given) END AS DOUBLE) > 0)
   END;

@@ -5,7 +5,7 @@ SELECT
   "data_corruption", "tags", "tool_calls", "tool_errors", "looped", "looped_in_a_row", "n_steps",
   "total_tokens", "context_share", "escalated", "feedback", "verdict", "bad_tools", "bad_loops",
   "bad_lengths", "bad_escalated", "bad_feedback", "bad_verdict", "naive", "no_units",
-  "bad_latency", "in_words", "reason", "value", "row", "file"
+  "bad_latency", "bad_cost", "bad_time", "reason", "value", "row", "file"
 FROM "rows"
 WHERE NOT EXISTS (
   SELECT 1 FROM "repeated" WHERE "repeated"."trace_id" = "rows"."trace_id"
