@@ -1,7 +1,7 @@
 """Columns of a source, read by type (see `sql/functions.sql`), and the rows that count."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -20,7 +20,6 @@ from calibration.runs.cells import LENGTHS, NO_WORKFLOW
 from calibration.runs.engines import Engine, Kind, Query, Relation, kind_of, query, quoted
 from calibration.runs.recognition import NUMBERS, Recognised, RunColumns
 from calibration.runs.results import PERTURBED, verdict_names
-from calibration.tables import words
 from calibration.tables.reading import REASONS as WHY
 
 OF_GATES = ("tier", "category", "loops", "data_corruption", "tags")
@@ -55,7 +54,7 @@ def given(columns: RunColumns, *, zone: str, further: Collection[str] = ()) -> Q
     listed[VERSION] = version_of(reads)
     if not {"tool_calls", "tool_errors"} <= used.keys():
         few = {role: name for role, name in used.items() if not role.startswith("tool_")}
-        reads = _Reads(replace(columns, used=few), zone)
+        reads = reads.of(few)
     listed |= reads.number("cost_usd", "cost_read", "cost") | reads.number(
         "units", "units_read", "units"
     )
@@ -81,7 +80,8 @@ def given(columns: RunColumns, *, zone: str, further: Collection[str] = ()) -> Q
     }
     text = ",\n  ".join(f"{value} AS {quoted(name)}" for name, value in listed.items())
     bound = {"zone": zone} if "$zone" in text else {}
-    return Query("given", f'SELECT\n  {text}\nFROM "source"', bound, {"source": source.table})
+    rows = Query("given", f'SELECT\n  {text}\nFROM "texts"', bound, {})
+    return replace(rows, reads={"texts": reads.clean_texts()})
 
 
 def by_type(columns: RunColumns) -> RunColumns | None:
@@ -130,6 +130,35 @@ class _Reads:
     def __init__(self, columns: RunColumns, zone: str) -> None:
         self.columns, self.zone = columns, zone
         self.source, self.used = columns.source, columns.used
+        self.texts: dict[str, str] = {}
+        self.forms: dict[str, str] = {}
+
+    def clean_texts(self) -> Query:
+        """Return the rows of the source with the texts that are read, each made once."""
+        texts = [f"{value} AS {quoted(name)}" for name, value in self.texts.items()]
+        forms = [f"{value} AS {quoted(name)}" for name, value in self.forms.items()]
+        inner = Query(
+            "texts",
+            "SELECT\n  " + ",\n  ".join(["*", *texts]) + '\nFROM "source"',
+            {},
+            {"source": self.source.table},
+        )
+        if not forms:
+            return inner
+        text = "SELECT\n  " + ",\n  ".join(["*", *forms]) + '\nFROM "clean"'
+        return Query("forms", text, {}, {"clean": inner})
+
+    def form(self, ours: str, macro: str) -> str:
+        """Return the text of a column in the form that a function gives it."""
+        name = f"asr form of {ours}"
+        self.forms[name] = f"{macro}({self.text(ours)})"
+        return quoted(name)
+
+    def of(self, used: Mapping[str, str]) -> "_Reads":
+        """Return the same for other columns, with the texts that were read."""
+        reads = _Reads(replace(self.columns, used=used), self.zone)
+        reads.texts, reads.forms = self.texts, self.forms
+        return reads
 
     def column(self, ours: str) -> str | None:
         return quoted(self.used[ours]) if ours in self.used else None
@@ -150,7 +179,11 @@ class _Reads:
     def any_text(self, ours: str) -> str:
         """Read a column of any type as clean text; lists are written out."""
         column = self.column(ours)
-        return _NO_TEXT if column is None else f"present_of(CAST({column} AS VARCHAR))"
+        if column is None:
+            return _NO_TEXT
+        name = f"asr text of {ours}"
+        self.texts[name] = f"present_of(CAST({column} AS VARCHAR))"
+        return quoted(name)
 
     def as_written(self, ours: str) -> str:
         """Read a column as the text that is there; empty is missing."""
@@ -167,7 +200,8 @@ class _Reads:
         if kind == "text":
             text = self.text(ours)
             decimal = self.columns.decimals.get(ours)
-            return _number_of_text(name, marks, text if decimal is None else bare(text, decimal))
+            plain = text if decimal is None else self.form(ours, f"plain_of_{decimal}")
+            return _number_of_text(name, marks, plain)
         if kind != "number":
             raise self.refused(ours, ", not numbers")
         value = f"CAST({column} AS DOUBLE)"
@@ -201,7 +235,7 @@ class _Reads:
         elif kind == "text":
             text = self.text(ours)
             if clock in ("dmy", "mdy"):
-                text = f"iso_of_{clock}({text})"
+                text = self.form(ours, f"iso_of_{clock}")
             local = self.zone != "UTC"
             at = f"moment_in_zone({text}, $zone)" if local else f"moment_of_text({text})"
             naive = f"{at} IS NOT NULL AND NOT has_zone(time_of_text({text}))"
@@ -239,11 +273,6 @@ class _Reads:
 
 def _number(name: str, marks: str, value: str, *, endless: str = "FALSE") -> dict[str, str]:
     return {name: value, f"{marks}_unreadable": "FALSE", f"{marks}_endless": endless}
-
-
-def bare(text: str, decimal: words.Decimal) -> str:
-    """Return a text with a number in the plain form of one that is written for people."""
-    return f"plain_of_{decimal}({text})"
 
 
 def _number_of_text(name: str, marks: str, text: str) -> dict[str, str]:

@@ -198,7 +198,8 @@ def word_macros() -> str:
 
     longest = max(map(len, words.MISSING))
     dropped = "".join(words.ZERO_WIDTH)
-    fold = "regexp_replace(lower(clean_of(given)), '[\\s_/-]+', '_', 'g')"
+    # Of a text that is clean.
+    fold = "regexp_replace(lower(given), '[\\s_/-]+', '_', 'g')"
     return f"""
 CREATE OR REPLACE TEMP MACRO clean_of(given) AS
   trim(

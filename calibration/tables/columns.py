@@ -452,7 +452,9 @@ def find_columns(
     by_role = chosen_columns(header, chosen, roles)
     if "outcome" not in chosen:
         by_role["outcome"] = outcome_column(header, sample, by_role.values())
-    elif "outcome" in by_role:
+    elif "outcome" not in by_role:
+        raise InputError("--column: the outcome cannot be left out")
+    else:
         _check_chosen(header.place, by_role["outcome"], sample, mapped)
     for role in ("cost_usd", "workflow", "started_at", "latency_s", "model", *further):
         if role not in chosen and (

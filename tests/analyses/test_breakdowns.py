@@ -19,7 +19,7 @@ from calibration.reporting import to_json
 from calibration.reporting.document import markdown, text_lines
 from calibration.reporting.render_html import html
 from calibration.reporting.sections.success_rate import document
-from calibration.runs import ProductionCounts, production_counts
+from calibration.runs import ProductionCounts
 from calibration.runs.results import GateQuery
 from calibration.runs.sources import Frame, open_frame
 from calibration.statistics.estimate import Estimate, not_estimable
@@ -30,6 +30,7 @@ from tests.analyses.production_files import write
 from tests.analyses.worlds import ids
 from tests.classes import TAXONOMY
 from tests.cli_runs import data, run
+from tests.runs.tables import counts_of_source
 
 DOCS = Path(__file__).parents[2] / "docs"
 GATES = "defaults = false\n[gates.loops]\nthreshold = 0.9\n"
@@ -67,7 +68,7 @@ def found() -> SuccessRateReport:
 
 def counted(rows: Sequence[dict[str, Any]], **options: Any) -> ProductionCounts:
     with open_frame(pd.DataFrame(rows)) as source:
-        return production_counts(source, taxonomy=TAXONOMY, **options)
+        return counts_of_source(source, taxonomy=TAXONOMY, **options)
 
 
 def test_loops_have_one_name_and_one_rule_in_report_and_gate(tmp_path: Path) -> None:

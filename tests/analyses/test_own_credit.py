@@ -22,12 +22,13 @@ from calibration.records import Workflow
 from calibration.reporting import to_json
 from calibration.reporting.document import text_lines
 from calibration.reporting.sections import success_rate
-from calibration.runs import open_files, production_counts
+from calibration.runs import open_files
 from calibration.success_rate.rate import rate_of_counts
 from calibration.success_rate.runs import counts_of_frame
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import ids, known
+from tests.runs.tables import counts_of_source
 
 PARTIAL = default_taxonomy().acceptable[1]
 OPTIONS = ReportOptions(n_resamples=200, any_workflow=True)
@@ -85,7 +86,7 @@ def test_a_report_on_files_pays_each_workflow_its_own_credit(tmp_path: Path) -> 
 def test_random_groups_of_tasks_know_the_credit_of_their_runs(tmp_path: Path) -> None:
     taxonomy = forked()
     with open_files([runs_file(tmp_path)]) as source:
-        counts = production_counts(source, taxonomy=taxonomy, most_tasks=5)
+        counts = counts_of_source(source, taxonomy=taxonomy, most_tasks=5)
     assert counts.tasks is not None
     assert counts.tasks_grouped
     assert "workflow" not in counts.tasks

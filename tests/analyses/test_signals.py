@@ -25,12 +25,12 @@ from calibration.analyses.success_rate.report import (
     VerdictMix,
 )
 from calibration.records import Step, Trace, Verdict
-from calibration.runs import production_counts
 from calibration.runs.sources import from_store
 from calibration.statistics.intervals import exact_limits
 from calibration.store import Store
 from tests.analyses.production_files import alike, write
 from tests.analyses.worlds import known, make_trace
+from tests.runs.tables import counts_of_source
 
 
 def calls(*named: tuple[str, str | None], errors: int = 0) -> tuple[Step, ...]:
@@ -73,7 +73,7 @@ def signals_of(store: Store, judge_id: str | None) -> Found:
     traces = store.trace_frame()
     verdicts = None if judge_id is None else store.verdict_frame(judge_id)
     with from_store(traces, store.operation_frame(), verdicts, taxonomy=store.taxonomy()) as source:
-        counts = production_counts(source, taxonomy=store.taxonomy(), known_workflows_only=False)
+        counts = counts_of_source(source, taxonomy=store.taxonomy(), known_workflows_only=False)
     latency, cost, _ = listed_amounts(traces, tasks_by_week(counts))
     runs = Operation(sums=counts.signals, latency=latency, cost=cost, missing=MISSING)
     return Found(

@@ -7,8 +7,19 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from calibration.runs import ProductionCounts, open_files, open_frame, production_counts
+from calibration.runs import (
+    ProductionCounts,
+    Source,
+    open_files,
+    open_frame,
+    open_runs,
+    production_counts,
+)
+from calibration.runs.columns import OF_GATES
+from calibration.runs.counts import RunTable
+from calibration.runs.recognition import RunOptions
 from calibration.runs.results import LengthSums
+from calibration.tables.reading import ReadingOptions
 from tests.classes import TAXONOMY
 
 WORKFLOWS = ("research", "support_triage", "code_review", "Ärztebrief ✓", "予約")
@@ -43,10 +54,31 @@ def write_table(path: Path, n: int, *, many_costs: bool, tasks: int = 500) -> Pa
     return path
 
 
+OF_READING = ("taxonomy", "known_workflows_only", "timezone", "since", "until")
+
+
+def opened(source: Source, **given: Any) -> RunTable:
+    """Open runs by a rubric that is chosen, of known workflows unless others are wanted."""
+    options = RunOptions(
+        **{"taxonomy": TAXONOMY, "known_workflows_only": True}
+        | {name: given[name] for name in OF_READING if name in given},
+        reading=ReadingOptions(columns=given.get("columns") or {}, max_left_out=1.0),
+        is_named=True,
+        further=OF_GATES if given.get("gates") is not None else (),
+    )
+    return open_runs(source, options)
+
+
+def counts_of_source(source: Source, **given: Any) -> ProductionCounts:
+    """Count the runs of an open source."""
+    asked = {k: v for k, v in given.items() if k not in (*OF_READING, "columns")}
+    return production_counts(opened(source, **given), **asked)
+
+
 def count(of: Path | str | pd.DataFrame, **given: Any) -> ProductionCounts:
     """Count the runs of files or of a frame, by the default taxonomy unless another is given."""
     with open_frame(of) if isinstance(of, pd.DataFrame) else open_files([of]) as source:
-        return production_counts(source, **{"taxonomy": TAXONOMY} | given)
+        return counts_of_source(source, **given)
 
 
 def assert_same_counts(one: ProductionCounts, other: ProductionCounts) -> None:

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibration.runs import CreditTable, open_frame, production_counts
+from calibration.runs import CreditTable, open_frame
 from calibration.taxonomy import default_taxonomy
 from tests.classes import OUTCOMES
+from tests.runs.tables import counts_of_source
 
 CEILINGS = {w.name: w.ceiling_usd for w in default_taxonomy().workflows}
 FORK = CreditTable(credit=(1, 0.3, 0.1, 0, 0), by_workflow={"research": (0.9, 0.45, 0, 0.2, 0)})
@@ -83,7 +84,7 @@ def test_cells_and_tasks_equal_a_plain_count(rows: list[dict[str, Any]]) -> None
         frame[name] = frame[name].astype("str")
     with open_frame(frame) as source:
         exact, grid = (
-            production_counts(
+            counts_of_source(
                 source, taxonomy=default_taxonomy(), further={"fork": FORK}, most_exact=m
             )
             for m in (20_000, 0)
@@ -119,7 +120,7 @@ def test_the_first_runs_of_a_class_are_those_of_a_sorted_table(days: int, n_list
     frame.loc[draw.random(n) < 0.1, "started_at"] = pd.NaT
     classes = ("abandoned", "hallucinated")
     with open_frame(frame) as source:
-        counts = production_counts(
+        counts = counts_of_source(
             source, taxonomy=default_taxonomy(), listed=classes, n_listed=n_listed
         )
     assert counts.listed is not None

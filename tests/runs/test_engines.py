@@ -20,13 +20,12 @@ from calibration.runs import (
     open_files,
     open_postgres,
     open_spark,
-    production_counts,
 )
 from calibration.runs.engines import Query
 from calibration.runs.results import verdict_names
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from tests.classes import TAXONOMY
-from tests.runs.tables import assert_same_counts, write_table
+from tests.runs.tables import assert_same_counts, counts_of_source, write_table
 
 N = int(os.environ.get("ASR_ENGINE_ROWS", "1000000"))
 FORK = CreditTable(credit=(1, 0.3, 0.1, 0, 0), by_workflow={"予約": (0.9, 0.5, 0, 0, 0)})
@@ -49,7 +48,7 @@ def taxonomy() -> Taxonomy:
 
 
 def count(source: Source) -> ProductionCounts:
-    return production_counts(
+    return counts_of_source(
         source, taxonomy=taxonomy(), further={"fork": FORK}, lengths=True, context_window=1_000,
         ceiling_factors=(0.5, 2.0),
     )  # fmt: skip
@@ -75,7 +74,7 @@ def asked_by_a_report(source: Source, patch: pytest.MonkeyPatch) -> list[str]:
 
     patch.setattr(engine, "_translated", heard)
     follow = taxonomy().follow_up
-    counts = production_counts(
+    counts = counts_of_source(
         source, taxonomy=taxonomy(), further={"fork": FORK}, lengths=True, watch=["r1", "r2"],
         listed=follow, n_listed=3, ceiling_factors=(0.5, 2.0), most_exact=0,
     )  # fmt: skip

@@ -11,10 +11,12 @@ import sqlglot
 
 from calibration.errors import InputError
 from calibration.runs import CreditTable, engines, open_frame, production_counts
-from calibration.runs.counts import Reading, count_named, laid_out, list_runs
+from calibration.runs.counts import count_named, laid_out, list_runs
 from calibration.runs.engines import Query, StoredTable, query
+from calibration.runs.recognition import outcomes_of
 from calibration.runs.results import GateQuery
 from calibration.taxonomy import default_taxonomy
+from tests.runs.tables import counts_of_source, opened
 
 FOLDER = Path(engines.__file__).parent / "sql"
 FILES = {path.stem for path in FOLDER.glob("*.sql")} - {
@@ -85,27 +87,30 @@ def asked() -> dict[str, set[str]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Query, "composed", heard)
         with open_frame(rows(), most_hashes=10) as source:
-            production_counts(
+            counts_of_source(
                 source, **options, gates=GateQuery(model="m", trace_ids=("r1",)), since=at,
                 timezone="Europe/Berlin", watch=["r1"], listed=["complete"], n_listed=2,
                 context_window=9,
             )  # fmt: skip
-            production_counts(
+            counts_of_source(
                 source, **options, most_exact=0, most_tasks=2, credit=FORK, lengths=True,
                 ceiling_factors=[0.5], unit_costs=["complete"],
             )  # fmt: skip
-            reading = Reading(taxonomy=taxonomy, since=at)
-            list_runs(source, reading, outcomes=["complete"])
-            count_named(source, reading, [("research", "r1")])
-            tagged = laid_out(source, {}, conflicts=True)
+            table = opened(source, since=at)
+            outcomes = outcomes_of([table.outcomes], table.options)
+            list_runs(table, outcomes, classes=["complete"])
+            count_named(table, [("research", "r1")])
+            tagged = laid_out(table, conflicts=True)
             assert tagged is not None
-            production_counts(tagged.source, taxonomy=taxonomy, columns=tagged.columns)
+            production_counts(tagged.table)
+            reading = replace(table.options.reading, latest=True)
+            production_counts(replace(table, options=replace(table.options, reading=reading)))
         plain = rows().drop(columns=["task_id", "trial"]).assign(category="a")
         with open_frame(plain) as source:
-            production_counts(source, **options, gates=GateQuery())
+            counts_of_source(source, **options, gates=GateQuery())
         mixed = rows().head(40).assign(tier=["core", "core", "edge", "edge"] * 10)
         with open_frame(mixed) as source, pytest.raises(InputError, match="is both"):
-            production_counts(source, **options, gates=GateQuery())
+            counts_of_source(source, **options, gates=GateQuery())
     for name, values in OTHERS.items():
         hear(query(name, rows=StoredTable('"coded"'), **values))
     return found

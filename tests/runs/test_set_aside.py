@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from calibration.errors import InputError
-from calibration.runs import Example, ProductionCounts, open_frame, production_counts
+from calibration.runs import Example, ProductionCounts, open_frame
 from calibration.runs.columns import REASONS
 from tests.classes import TAXONOMY
-from tests.runs.tables import count
+from tests.runs.tables import count, counts_of_source
 
 GOOD: dict[str, object] = {
     "trace_id": "good", "workflow": "research", "outcome": "complete", "cost_usd": "1",
@@ -97,7 +97,7 @@ def test_duplicates_are_found_whatever_part_of_the_hashes_they_are_in() -> None:
     frame = pd.DataFrame({"trace_id": ids + ids[::7], "workflow": "research",
                           "outcome": "complete", "cost_usd": 1.0})  # fmt: skip
     with open_frame(frame, most_hashes=300) as source:
-        counts = production_counts(source, taxonomy=TAXONOMY)
+        counts = counts_of_source(source, taxonomy=TAXONOMY)
     assert counts.n_kept == 5000
     assert [(s.reason, s.n) for s in counts.set_aside] == [("identical_duplicate", 715)]
 

@@ -18,8 +18,10 @@ from calibration.reporting.sections import success_rate
 from calibration.runs import open_files, open_postgres, open_spark, production_counts
 from calibration.runs.counts import MOST_TAGS, laid_out
 from calibration.runs.sources import Source
+from calibration.tables.reading import ReadingOptions
 from calibration.taxonomy import default_taxonomy
 from tests.analyses.production_files import alike, write
+from tests.runs.tables import opened
 from tests.runs.test_engines import load
 
 
@@ -77,7 +79,7 @@ def test_a_column_of_another_name_in_a_window_by_task(tmp_path: Path) -> None:
     for k, row in enumerate(rows):
         row["task_id"] = k // 4
     path = write(tmp_path / "f.csv", rows)
-    found = report(path, columns={"tags": "of $n"}, since="2026-W41", until="2026-W41")
+    found = report(path, reading=ReadingOptions(columns={"tags": "of $n"}), since="2026-W41", until="2026-W41")
     assert by_tag(found) == {"x": (40, 0.0)}
     # Ten tasks of four runs.
     assert found.by_tag[0].asr.n == 10
@@ -109,10 +111,9 @@ def test_the_number_of_tags_is_bounded_and_the_rest_counted(tmp_path: Path) -> N
 
 
 def counted(source: Source) -> pd.DataFrame:
-    tagged = laid_out(source, {}, conflicts=True)
+    tagged = laid_out(opened(source), conflicts=True)
     assert tagged is not None
-    counts = production_counts(tagged.source, taxonomy=default_taxonomy(), columns=tagged.columns)
-    return counts.cells
+    return production_counts(tagged.table).cells
 
 
 def engine_rows(tags: list[Any]) -> pd.DataFrame:
