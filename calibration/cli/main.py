@@ -111,8 +111,11 @@ class Commands(Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; exit with 1 if the data do not allow it, with 2 for bad input."""
+        from calibration.files import standard_input
+
         try:
-            return super().invoke(ctx)
+            with standard_input(click.get_binary_stream("stdin")):
+                return super().invoke(ctx)
         except CalibrationError as error:
             print_error(str(error))
             ctx.exit(BAD_INPUT if isinstance(error, InputError) else NOT_ALLOWED)
