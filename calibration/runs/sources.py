@@ -7,7 +7,7 @@ import os
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -668,7 +668,8 @@ def _unpacked(path: str) -> Iterator[BinaryIO]:
                 with gzip.GzipFile(fileobj=file) as content:
                     yield content  # type: ignore[misc]
             elif path.lower().endswith(".zst"):
-                yield _Zstandard(file)  # type: ignore[misc]
+                with closing(_Zstandard(Path(path))) as content:
+                    yield content  # type: ignore[misc]
             elif magic.startswith(b"\x1f\x8b") or magic == b"\x28\xb5\x2f\xfd":
                 raise InputError(f"{path}: is packed; its name must end in .gz or .zst")
             else:
@@ -680,19 +681,27 @@ def _unpacked(path: str) -> Iterator[BinaryIO]:
 class _Zstandard:
     """The content of a Zstandard file, which is unpacked anew where it is read again."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.seek(0)
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._content = self._opened()
+
+    def _opened(self) -> pa.CompressedInputStream:
+        # Closed with the stream around it.
+        return pa.CompressedInputStream(pa.PythonFile(open_file(self._path), mode="r"), "zstd")
 
     def seek(self, position: int) -> int:
         """Go to a position, by reading what stands before it."""
-        self._file.seek(0)
-        self._content = pa.CompressedInputStream(pa.PythonFile(self._file, mode="r"), "zstd")
+        self._content.close()
+        self._content = self._opened()
         return len(self._content.read(position))
 
     def read(self, size: int) -> bytes:
         """Return the next bytes."""
         return bytes(self._content.read(size))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._content.close()
 
 
 def _checked_rows(engine: DuckDB, files: str, paths: list[str], name: str) -> int:

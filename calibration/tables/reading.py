@@ -401,6 +401,8 @@ def to_pandas(frame: object) -> "pd.DataFrame":
         try:
             given: Any = narwhals.from_native(cast("Any", frame), eager_only=True)
             found = given.to_arrow().to_pandas(integer_object_nulls=True)
+        except narwhals.exceptions.DuplicateError as error:
+            raise InputError("the frame: a column occurs twice; rename one of them") from error
         except (TypeError, ValueError, narwhals.exceptions.NarwhalsError) as error:
             lazy = "; call its collect() first" if hasattr(frame, "collect") else ""
             kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
