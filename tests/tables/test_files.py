@@ -309,7 +309,7 @@ def _estimates(output: bytes) -> object:
 
 def test_frames_of_other_libraries_are_read() -> None:
     table = pa.Table.from_pylist(RATINGS)
-    assert [row for _, row in any_rows(table)] == RATINGS  # type: ignore[arg-type]
+    assert [row for _, row in any_rows(table)] == RATINGS
     frame = pd.DataFrame(RATINGS)
     names = "krippendorff_alpha"
     found = [api.measure_agreement(given).estimates[names].value for given in (table, frame)]
