@@ -87,6 +87,9 @@ SENTENCES = {
 }
 
 
+READS_INPUT = "calibration.reads_input"
+
+
 class Loaded(UserDict[str, Any]):
     """Commands by name, each loaded on use."""
 
@@ -109,11 +112,18 @@ class Commands(Group):
     sections = {title: list(part) for title, part in SECTIONS.items()}  # noqa: RUF012
     sentences = SENTENCES
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note whether a word is ``-``, standard input."""
+        ctx.meta[READS_INPUT] = any(word == "-" or word.endswith("=-") for word in args)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; exit with 1 if the data do not allow it, with 2 for bad input."""
-        from calibration.files import standard_input
-
         try:
+            if not ctx.meta[READS_INPUT]:
+                return super().invoke(ctx)
+            from calibration.files import standard_input
+
             with standard_input(click.get_binary_stream("stdin")):
                 return super().invoke(ctx)
         except CalibrationError as error:
