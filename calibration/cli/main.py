@@ -3,6 +3,7 @@
 import errno
 import gc
 import os
+import sys
 from collections import UserDict
 from importlib import import_module
 from typing import Any
@@ -124,7 +125,7 @@ class Commands(Group):
                 return super().invoke(ctx)
             from calibration.files import standard_input
 
-            with standard_input(click.get_binary_stream("stdin")):
+            with standard_input(sys.stdin.buffer):
                 return super().invoke(ctx)
         except CalibrationError as error:
             print_error(str(error))
