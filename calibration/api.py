@@ -1,15 +1,15 @@
-"""The public functions: pandas frames in, results out.
+"""The public functions: frames in, results out.
 
-Each function takes frames with the columns of the file formats, runs the same analysis as the
-command line, and gives a `Result`: its estimates as a frame, the whole of it as plain data, a
-small table in a notebook, and a document for every renderer.
+Each function takes frames of pandas, polars or pyarrow with the columns of the file formats, runs
+the same analysis as the command line, and gives a `Result`: its estimates as a frame, the whole of
+it as plain data, a small table in a notebook, and a document for every renderer.
 """
 
 import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -45,10 +45,14 @@ from calibration.statistics.estimate import Estimate
 from calibration.store import Store
 from calibration.success_rate.pass_at_k import count_trials, pass_over_tasks
 from calibration.success_rate.runs import scores
+from calibration.tables.reading import to_pandas
 from calibration.tables.vocabulary import Rest, Vocabulary
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.trace_formats import Parsed
 from calibration.trace_formats import read_traces as parsed_traces
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
 
 T = TypeVar("T")
 
@@ -143,7 +147,7 @@ class Result(Generic[T]):
 
 
 def measure_agreement(
-    ratings: pd.DataFrame,
+    ratings: "IntoDataFrame",
     *,
     classes: Sequence[str] | None = None,
     weights: str = "identity",
@@ -189,7 +193,7 @@ def measure_agreement(
     0.5333
     """
     held = read_ratings(
-        ratings, classes=classes, item_columns=() if cluster is None else (cluster,)
+        to_pandas(ratings), classes=classes, item_columns=() if cluster is None else (cluster,)
     )
     found = agreement_on(
         held, weights=weights, cluster=cluster, options=Options(confidence_level=confidence_level)
@@ -204,8 +208,8 @@ def measure_agreement(
 
 
 def calibrate(
-    labels: pd.DataFrame,
-    verdicts: pd.DataFrame,
+    labels: "IntoDataFrame",
+    verdicts: "IntoDataFrame",
     *,
     design: Design = "production",
     classes: Sequence[str] | None = None,
@@ -279,8 +283,8 @@ def calibrate(
     0.6
     """
     data = load_tables(
-        labels,
-        verdicts,
+        to_pandas(labels),
+        to_pandas(verdicts),
         design=design,
         classes=classes,
         credit=credit,
@@ -305,7 +309,7 @@ def calibrate(
 
 
 def agent_success_rate(
-    runs: pd.DataFrame,
+    runs: "IntoDataFrame",
     *,
     ceilings: Mapping[str, float] | None = None,
     taxonomy: Taxonomy | None = None,
@@ -370,8 +374,8 @@ def agent_success_rate(
 
 
 def compare(
-    before: pd.DataFrame,
-    after: pd.DataFrame,
+    before: "IntoDataFrame",
+    after: "IntoDataFrame",
     *,
     margin: float = 0.05,
     taxonomy: Taxonomy | None = None,
@@ -427,7 +431,7 @@ def compare(
 
 
 def pass_at_k(
-    runs: pd.DataFrame,
+    runs: "IntoDataFrame",
     ks: Sequence[int] = (1, 2, 3),
     *,
     success: Sequence[str] | None = None,
@@ -471,11 +475,12 @@ def pass_at_k(
     >>> found.estimates["pass@2"].value, found.estimates["pass^2"].value
     (0.6, 0.4)
     """
+    frame = to_pandas(runs)
     for column in ("task_id", "outcome"):
-        if column not in runs:
+        if column not in frame:
             raise InputError(f"the frame: column {column!r} is missing")
     passing = (default_taxonomy().success,) if success is None else success
-    trials = count_trials(runs["task_id"].to_numpy(), runs["outcome"].isin(passing).to_numpy())
+    trials = count_trials(frame["task_id"].to_numpy(), frame["outcome"].isin(passing).to_numpy())
     rng = np.random.default_rng(seed)
     found = [pass_over_tasks(trials, k, rng=rng, confidence_level=confidence_level) for k in ks]
     estimates: dict[str, Estimate] = {}
@@ -493,8 +498,8 @@ def plan_labels(
     *,
     n: int | None = None,
     half_width: float | None = None,
-    labels: pd.DataFrame | None = None,
-    verdicts: pd.DataFrame | None = None,
+    labels: "IntoDataFrame | None" = None,
+    verdicts: "IntoDataFrame | None" = None,
     taxonomy: Taxonomy | None = None,
     confidence_level: float = 0.95,
 ) -> pd.DataFrame:
@@ -658,12 +663,14 @@ def _options(
 
 
 def _spread(
-    labels: pd.DataFrame | None, verdicts: pd.DataFrame | None, taxonomy: Taxonomy | None
+    labels: "IntoDataFrame | None", verdicts: "IntoDataFrame | None", taxonomy: Taxonomy | None
 ) -> tuple[ScoreSpread, Any, Any]:
     """Measure how scores vary, or assume the worst."""
     if labels is None or verdicts is None:
         return worst_spread(1), None, None
-    data = load_tables(labels, verdicts, taxonomy=taxonomy or default_taxonomy())
+    data = load_tables(
+        to_pandas(labels), to_pandas(verdicts), taxonomy=taxonomy or default_taxonomy()
+    )
     sample = data.sample("production")
     counts = np.bincount(data.verdicts, minlength=len(data.verdict_names))
     tables, table = data.tables

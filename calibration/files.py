@@ -1,5 +1,12 @@
-"""Files that a user names, read within a limit; private files, written whole or not at all."""
+"""Files that a user names, read within a limit; private files, written whole or not at all.
 
+Text may be UTF-8, UTF-16 with its mark, or of an encoding that the user names; `csv_shape` says how
+the cells of a table are parted. ``-`` is standard input where a command allows it.
+"""
+
+import codecs
+import csv
+import io
 import json
 import os
 import pickle
@@ -13,6 +20,7 @@ import weakref
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, TypeVar, overload
 
@@ -24,6 +32,57 @@ MOST_TOML_BYTES = 1_000_000
 MOST_NESTED = 50  # tables and lists within each other, and parts of one key
 MOST_BITS = 64  # of an integer of TOML
 MOST_PARTS = 2_000_000  # lists and objects of JSON: an empty one takes 30 times its two characters
+
+STANDARD_INPUT = "-"
+MOST_STANDARD_INPUT = 2_000_000_000
+CHUNK = 1_000_000
+
+DELIMITERS = (",", ";", "\t", "|")
+SHAPE_ROWS = 50  # rows by which the delimiter is found
+SHAPE_BYTES = 1_000_000  # of the beginning of a file in which they are
+MOST_COLUMNS = 10_000
+MOST_NAME = 10_000  # characters of a column
+
+# By their names in Python's codecs. Others of them change more than bytes, or take long.
+ENCODINGS = frozenset((
+    "ascii", "big5", "cp437", "cp850", "cp852", "cp866", "cp874", "cp932", "cp949", "euc_jp",
+    "euc_kr", "gb18030", "gb2312", "gbk", "iso2022_jp", "koi8-r", "koi8-u", "mac-cyrillic",
+    "mac-greek", "mac-latin2", "mac-roman", "shift_jis", "utf-16", "utf-16-be", "utf-16-le",
+    "utf-32", "utf-32-be", "utf-32-le", "utf-8",
+    *(f"cp125{k}" for k in range(9)), *(f"iso8859-{k}" for k in range(1, 17) if k != 12),
+))  # fmt: skip
+# What a text begins with; that of UTF-32 begins with one of UTF-16.
+MARKS = (
+    (codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"), (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)  # fmt: skip
+
+_WORKBOOK = "is a workbook: save its sheet as CSV (UTF-8) and name that"
+_PICKLED = "is a file of a program: write the table as CSV or Parquet there, and name that"
+_PACKED = "is packed: unpack it first"
+_NO_TABLE = "is no table of CSV, JSON or Parquet: save the table as CSV (UTF-8) and name that"
+_BY_ENDING = {
+    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers", ".gsheet"), _WORKBOOK),
+    **dict.fromkeys((
+        ".pkl", ".pickle", ".joblib", ".npy", ".npz", ".feather", ".arrow", ".h5", ".hdf5", ".orc",
+        ".avro", ".sav", ".dta", ".rds", ".rda", ".rdata", ".sqlite", ".sqlite3", ".db", ".duckdb",
+    ), _PICKLED),
+    **dict.fromkeys((".zip", ".tar", ".tgz", ".bz2", ".xz", ".7z", ".rar"), _PACKED),
+    **dict.fromkeys((".pdf", ".doc", ".docx", ".odt", ".rtf", ".html", ".htm"), _NO_TABLE),
+}  # fmt: skip
+_BY_CONTENT = {
+    b"PK\x03\x04": "is a workbook or a zip archive: save its sheet as CSV (UTF-8), or unpack it",
+    b"\xd0\xcf\x11\xe0": _WORKBOOK,
+    b"SQLite format 3": _PICKLED,
+    b"ARROW1": _PICKLED,
+    b"\x89HDF": _PICKLED,
+    b"%PDF": _NO_TABLE,
+    b"BZh": _PACKED,
+    b"\xfd7zXZ": _PACKED,
+    b"7z\xbc\xaf": _PACKED,
+}
+_SEPARATOR = re.compile(r'"?sep=([^\w"\r\n])"?\s*', re.IGNORECASE)
 
 _SPECIAL = {
     stat.S_IFIFO: "a named pipe",
@@ -47,6 +106,7 @@ def open_file(path: Path, *, most: int | None = None, hint: str = "") -> BinaryI
 
     Raises InputError if it cannot be read, is no regular file or too large.
     """
+    path = real_path(path)
     try:
         found = path.stat()
         special = _SPECIAL.get(stat.S_IFMT(found.st_mode))
@@ -77,6 +137,255 @@ def _made_up(path: Path) -> bool:
 def unreadable(path: Path, error: OSError) -> InputError:
     """Return the error of a file that the system does not give."""
     return InputError(f"{path}: cannot be read ({error.strerror or error})")
+
+
+class _StandardInput:
+    """Standard input, which a command may read as a file: written to one when it is named."""
+
+    def __init__(self) -> None:
+        self.stream: BinaryIO | None = None
+        self.path: Path | None = None
+
+    def spooled(self) -> Path | None:
+        """Return the file with the content; None where no command allows it."""
+        if self.stream is not None and self.path is None:
+            if self.stream.isatty():
+                raise InputError("-: standard input is the terminal; pipe a table into the command")
+            number, name = tempfile.mkstemp(prefix="asr-standard-input-")
+            self.path, size = Path(name), 0
+            with os.fdopen(number, "wb") as file:
+                while chunk := self.stream.read(CHUNK):
+                    size += len(chunk)
+                    if size > MOST_STANDARD_INPUT:
+                        raise InputError(
+                            f"-: standard input is longer than {MOST_STANDARD_INPUT:,} bytes; "
+                            "write it to a file and name that"
+                        )
+                    file.write(chunk)
+        return self.path
+
+    def forget(self) -> None:
+        """Remove the file."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+        self.stream = self.path = None
+
+
+_INPUT = _StandardInput()
+
+
+@contextmanager
+def standard_input(stream: BinaryIO) -> Iterator[None]:
+    """Let ``-`` be this stream as a file to read, which is kept on the disk until the end."""
+    _INPUT.stream = stream
+    try:
+        yield
+    finally:
+        _INPUT.forget()
+
+
+def real_path(path: Path) -> Path:
+    """Return where the content of a file lies: that of ``-`` in a file of its own, if allowed."""
+    return (_INPUT.spooled() or path) if str(path) == STANDARD_INPUT else path
+
+
+def check_kind(path: Path, begins: bytes = b"") -> None:
+    """Raise InputError for a folder, and for a file of a known kind that is no table of ours.
+
+    Examples
+    --------
+    >>> check_kind(Path("a.zip"))
+    Traceback (most recent call last):
+    calibration.errors.InputError: a.zip: is packed: unpack it first
+    """
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name the file in it")
+    for magic, why in _BY_CONTENT.items():
+        if begins.startswith(magic):
+            raise InputError(f"{path}: {why}")
+    if path.suffix.lower() in _BY_ENDING:
+        raise InputError(f"{path}: {_BY_ENDING[path.suffix.lower()]}")
+
+
+def encoding_of(begins: bytes, encoding: str | None = None) -> tuple[str, int]:
+    """Return the codec of a text by its first bytes, and how many of these are its mark.
+
+    A mark decides; without one, the encoding that the user named, else UTF-8.
+
+    Raises
+    ------
+    InputError
+        If no encoding has that name.
+
+    Examples
+    --------
+    >>> encoding_of("a".encode("utf-16")), encoding_of(b"a"), encoding_of(b"a", "Windows-1252")
+    (('utf-16-le', 2), ('utf-8', 0), ('cp1252', 0))
+    """
+    codec = "utf-8" if encoding is None else _codec(encoding)
+    for mark, name in MARKS:
+        if begins.startswith(mark):
+            return name, len(mark)
+    # Without a mark the bytes of these are in the order of Windows, which leaves it out.
+    return {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}.get(codec, codec), 0
+
+
+def _codec(encoding: str) -> str:
+    try:
+        codec = codecs.lookup(encoding).name
+    except (LookupError, ValueError, UnicodeError):  # a name with NUL
+        codec = ""
+    codec = "utf-8" if codec == "utf-8-sig" else codec
+    if codec not in ENCODINGS:
+        raise InputError(
+            f"--encoding: {encoding!r:.80} is not known; there are cp1252, latin-1, utf-8, utf-16, "
+            "mac-roman, cp437, gb18030, shift_jis and others"
+        )
+    return codec
+
+
+def utf8_chunks(path: Path, file: BinaryIO, codec: str, start: int = 0) -> Iterator[bytes]:
+    """Yield a text as UTF-8, in pieces of about 1 MB that do not part a line end.
+
+    Raises InputError with line and byte where the text is not of its encoding.
+    """
+    decoder = codecs.getincrementaldecoder(codec)("strict")
+    file.seek(start)
+    plain, held = codec == "utf-8", ""
+    try:
+        while chunk := file.read(CHUNK):
+            if plain and chunk.isascii() and not decoder.getstate()[0]:
+                while chunk.endswith(b"\r") and (more := file.read(1)):
+                    chunk += more
+                if chunk.isascii():
+                    yield chunk
+                    continue
+            text = held + decoder.decode(chunk)
+            held = "\r" if text.endswith("\r") else ""
+            yield text.removesuffix(held).encode() if held else text.encode()
+        yield (held + decoder.decode(b"", final=True)).encode()
+    except UnicodeDecodeError as error:
+        raise undecodable(path, file, codec, start) from error
+    except UnicodeEncodeError as error:  # a lone surrogate of UTF-16
+        raise InputError(f"{path}: is not {_title(codec)}") from error
+
+
+def undecodable(path: Path, file: BinaryIO, codec: str, start: int = 0) -> InputError:
+    """Return the error of a text that is not of its encoding, with the line and its byte."""
+    decoder = codecs.getincrementaldecoder(codec)("strict")
+    file.seek(start)
+    line, column, ended = 1, 0, False
+    while not ended:
+        chunk = file.read(CHUNK)
+        ended = not chunk
+        try:
+            text, bad = decoder.decode(chunk, final=ended), False
+        except UnicodeDecodeError as error:
+            text, bad = error.object[: error.start].decode(codec), True
+        line += text.count("\n") + text.count("\r") - text.count("\r\n")
+        last = max(text.rfind("\n"), text.rfind("\r"))
+        column = (column if last < 0 else 0) + len(text[last + 1 :].encode(codec, "replace"))
+        if bad:
+            other = "cp1252" if codec.startswith("utf-") else "NAME"
+            return InputError(
+                f"{path}, line {line}: is not {_title(codec)} (byte {column + 1}); "
+                f"--encoding {other} reads another encoding"
+            )
+    return InputError(f"{path}: is not {_title(codec)}")
+
+
+def _title(codec: str) -> str:
+    return codec.upper() if codec.startswith("utf-") else codec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CsvShape:
+    """How a table of text is written: its delimiter, its header, and the lines before that."""
+
+    delimiter: str
+    cells: tuple[str, ...]
+    skipped: int = 0
+
+
+def csv_shape(text: str, *, is_whole: bool = True) -> CsvShape | None:
+    r"""Return how a table is written, by its beginning; None if it has no header.
+
+    The delimiter is the one by which the header and the first 50 rows have equally many cells, in
+    the end the one with most; a first line ``sep=;`` decides. Without any, the table has one
+    column. `is_whole` : whether `text` is all of the table, so that its last row is whole too.
+
+    Examples
+    --------
+    >>> csv_shape("id;cost\na;0,5\n"), csv_shape("sep=|\nid|x\n").skipped
+    (CsvShape(delimiter=';', cells=('id', 'cost'), skipped=0), 1)
+    """
+    lines = io.StringIO(text.removeprefix("\ufeff"), newline="")
+    skipped, chosen, start = 0, None, 0
+    for line in lines:
+        found = _SEPARATOR.fullmatch(line) if chosen is None else None
+        if found is not None:
+            chosen = found[1]
+        elif line.strip():
+            break
+        skipped += 1
+        start += len(line)
+    body = text.removeprefix("\ufeff")[start:]
+    candidates = DELIMITERS if chosen is None else (chosen,)
+    tried = [
+        (mark, rows)
+        for mark in candidates
+        if (rows := _first_rows(body, mark, is_whole=is_whole)) and (chosen or len(rows[0]) > 1)
+    ]
+    if not tried:
+        tried = [(",", rows) for rows in [_first_rows(body, ",", is_whole=is_whole)] if rows]
+    if not tried:
+        return None
+
+    def fits(one: tuple[str, list[list[str]]]) -> tuple[float, int]:
+        header, *rows = one[1]
+        equal = sum(len(row) == len(header) for row in rows)
+        return (equal / len(rows) if rows else 1.0), len(header)
+
+    delimiter, rows = max(tried, key=fits)
+    return CsvShape(delimiter=delimiter, cells=tuple(rows[0]), skipped=skipped)
+
+
+def _first_rows(text: str, delimiter: str, *, is_whole: bool) -> list[list[str]]:
+    """Return the header and up to 50 rows that are not blank, as far as they are CSV."""
+    rows: list[list[str]] = []
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        for cells in reader:
+            if any(cells) or not rows:
+                rows.append(cells)
+            if len(rows) > SHAPE_ROWS:
+                return rows
+    except csv.Error:
+        return rows
+    return rows if is_whole or len(rows) < 2 else rows[:-1]
+
+
+def checked_shape(place: str, shape: CsvShape | None) -> CsvShape:
+    """Return how a table is written, unless it has no header that can be read.
+
+    Raises InputError if there is none, or it holds NUL or too many columns.
+    """
+    if shape is None or not any(shape.cells):
+        raise InputError(f"{place}: has no header; the first line names the columns")
+    if any("\x00" in cell for cell in shape.cells):
+        order = "be" if shape.cells[0].startswith("\x00") else "le"
+        raise InputError(
+            f"{place}: the header holds NUL; is it UTF-16 without a mark? --encoding utf-16-{order}"
+        )
+    longest = max(map(len, shape.cells))
+    if longest > MOST_NAME:
+        raise InputError(
+            f"{place}: the header has a name of {longest:,} characters; is it a table?"
+        )
+    if len(shape.cells) > MOST_COLUMNS:
+        n = len(shape.cells)
+        raise InputError(f"{place}: has {n:,} columns; at most {MOST_COLUMNS:,} are read")
+    return shape
 
 
 def read_text(path: Path, *, most: int, hint: str = "") -> str:

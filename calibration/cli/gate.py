@@ -145,7 +145,7 @@ def gate(
     # A run may replace the baseline that it was compared with.
     keep_inputs(read, [others["write_baseline"]])
     try:
-        place = one_place(files, servers)
+        place = one_place(files, servers, asked["reading"].encoding)
         if place is not None:
             result = _of_runs(place, gates, asked, others)
         else:

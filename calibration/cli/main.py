@@ -3,6 +3,7 @@
 import errno
 import gc
 import os
+import sys
 from collections import UserDict
 from importlib import import_module
 from typing import Any
@@ -87,6 +88,9 @@ SENTENCES = {
 }
 
 
+READS_INPUT = "calibration.reads_input"
+
+
 class Loaded(UserDict[str, Any]):
     """Commands by name, each loaded on use."""
 
@@ -109,10 +113,20 @@ class Commands(Group):
     sections = {title: list(part) for title, part in SECTIONS.items()}  # noqa: RUF012
     sentences = SENTENCES
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note whether a word is ``-``, standard input."""
+        ctx.meta[READS_INPUT] = any(word == "-" or word.endswith("=-") for word in args)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; exit with 1 if the data do not allow it, with 2 for bad input."""
         try:
-            return super().invoke(ctx)
+            if not ctx.meta[READS_INPUT]:
+                return super().invoke(ctx)
+            from calibration.files import standard_input
+
+            with standard_input(sys.stdin.buffer):
+                return super().invoke(ctx)
         except CalibrationError as error:
             print_error(str(error))
             ctx.exit(BAD_INPUT if isinstance(error, InputError) else NOT_ALLOWED)

@@ -194,7 +194,9 @@ def memory_from(asked: str | None, *, files: bool) -> str:
     return "".join(size.groups()) + "B"
 
 
-def places_from(files: Sequence[str], servers: dict[str, Any]) -> "list[Place]":
+def places_from(
+    files: Sequence[str], servers: dict[str, Any], encoding: str | None = None
+) -> "list[Place]":
     """Return the inputs, each file, table or pattern a place of its own."""
     dsn, tables, spark = servers["postgres"], servers["tables"], servers["spark"]
     source = click.get_current_context().get_parameter_source("postgres")
@@ -210,7 +212,7 @@ def places_from(files: Sequence[str], servers: dict[str, Any]) -> "list[Place]":
     from calibration.runs.sources import Files, PostgresTable, SparkFiles, holds_password
 
     if files:
-        return [Files((file,), memory) for file in files]
+        return [Files((file,), memory, encoding) for file in files]
     if spark:
         return [SparkFiles((path,)) for path in spark]
     if holds_password(dsn) and source is ParameterSource.COMMANDLINE:
@@ -222,9 +224,11 @@ def places_from(files: Sequence[str], servers: dict[str, Any]) -> "list[Place]":
     return [PostgresTable(dsn, table) for table in tables]
 
 
-def one_place(files: Sequence[str], servers: dict[str, Any]) -> "Place | None":
+def one_place(
+    files: Sequence[str], servers: dict[str, Any], encoding: str | None = None
+) -> "Place | None":
     """Return all inputs as one place; None without any."""
-    places = places_from(files, servers)
+    places = places_from(files, servers, encoding)
     if len(servers["tables"]) > 1:
         raise InputError("--table names one table; a view can put several into one")
     if len(places) < 2:
@@ -232,7 +236,7 @@ def one_place(files: Sequence[str], servers: dict[str, Any]) -> "Place | None":
     from calibration.runs.sources import Files, SparkFiles
 
     if files:
-        return Files(tuple(files), memory_from(servers["memory"], files=True))
+        return Files(tuple(files), memory_from(servers["memory"], files=True), encoding)
     return SparkFiles(tuple(servers["spark"]))
 
 

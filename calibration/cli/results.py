@@ -155,7 +155,7 @@ def report(
         workflow=workflow,
         context_window=context_window,
     )
-    place = one_place(files, servers)
+    place = one_place(files, servers, asked["reading"].encoding)
     if place is not None:
         from calibration.analyses.success_rate.from_runs import report_on_files, write_work_lists
 
@@ -274,7 +274,7 @@ def compare(
     asr compare old.csv new.csv other.csv --baseline old --html ranking.html
     asr compare runs.csv --by model
     """
-    sides = places_from(files, servers)
+    sides = places_from(files, servers, asked["reading"].encoding)
     if by is not None or baseline is not None or names or len(sides) != 2:
         if separate_intervals or other is not None or margin != MARGIN:
             raise InputError(

@@ -123,7 +123,7 @@ def suggest(
     asr taxonomy suggest runs.csv
     asr taxonomy suggest --store asr.duckdb --percentile 0.95 --out ceilings.toml
     """
-    place = one_place(files, servers)
+    place = one_place(files, servers, asked["reading"].encoding)
     keep_inputs([*files, path, fork], [out])
     if place is None:
         if fork is not None:

@@ -82,7 +82,8 @@ def _document(path: Path, data: str) -> Document:
 
 
 def _expected() -> str:
-    return f"a .json file holds results of {', '.join(BENCHMARKS[:-1])} or {BENCHMARKS[-1]}"
+    known = f"{', '.join(BENCHMARKS[:-1])} or {BENCHMARKS[-1]}"
+    return f"a .json file holds a list of runs, or results of {known}"
 
 
 def _content(path: Path) -> str:

@@ -1,24 +1,40 @@
 """Sources of runs: files, frames, PostgreSQL, Spark and a store."""
 
+import csv
 import glob
+import gzip
 import os
 import tempfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 from urllib.parse import quote
 from uuid import uuid4
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
 
 from calibration.errors import InputError
-from calibration.files import open_file
+from calibration.files import (
+    CHUNK,
+    SHAPE_BYTES,
+    STANDARD_INPUT,
+    CsvShape,
+    check_kind,
+    checked_shape,
+    csv_shape,
+    encoding_of,
+    open_file,
+    real_path,
+    utf8_chunks,
+)
 from calibration.runs.benchmark_results import COLUMNS as RESULT_COLUMNS
-from calibration.runs.benchmark_results import benchmark_results
+from calibration.runs.benchmark_results import NoResultsError, benchmark_results
 from calibration.runs.engines import (
     OPEN,
     DuckDB,
@@ -30,17 +46,24 @@ from calibration.runs.engines import (
     quoted,
 )
 from calibration.runs.results import verdict_names
+from calibration.tables.columns import clean_header, normalised
+from calibration.tables.reading import to_pandas
 from calibration.taxonomy import Taxonomy
 
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
 KINDS = {
-    ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet",
-    ".json": "results",
+    ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".psv": "csv", ".txt": "csv",
+    ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".json": "results",
 }  # fmt: skip
 
 # Columns of result files that are there even without a value.
 NEEDED = ("trace_id", "workflow", "outcome", "cost_usd", "line", "asr_file")
 
-DELIMITERS = ",;\t|"
+# What a column without a name is called while it is read; no one can choose it.
+UNNAMED = "asr_unnamed_"
+MOST_CELL = 20_000_000  # bytes
 
 # Of the machine or its container. Only large files need it; spilling to disk adds half the time.
 DEFAULT_MEMORY = "50%"
@@ -118,6 +141,7 @@ def open_files(
     threads: int | None = None,
     temporary: Path | None = None,
     most_hashes: int | None = None,
+    encoding: str | None = None,
 ) -> Iterator[Source]:
     """Open CSV, JSONL or Parquet files, or patterns such as ``traces/*.parquet``, as one table.
 
@@ -125,7 +149,7 @@ def open_files(
     ----------
     patterns : sequence of str or Path
         All of one kind; .csv, .tsv, .jsonl and .ndjson may be compressed (.gz, .zst). A .json file
-        is a result file of a benchmark.
+        is a result file of a benchmark, or a list of objects.
     memory_limit : str, default "50%"
         Memory of DuckDB, as ``4GB`` or a share of this machine's; it spills to `temporary`. The
         default is also bounded by 500 MB and 50 bytes for each byte of the files.
@@ -135,27 +159,33 @@ def open_files(
         Directory for intermediate results; that of the system when None.
     most_hashes : int, optional
         Trace ids that are compared at a time, 8 bytes each; as `memory_limit` allows when None.
+    encoding : str, optional
+        Of text files without a mark; UTF-8 when None.
 
     Raises
     ------
     InputError
-        If a file is missing, empty, or of an unsupported kind.
+        If a file is missing, empty, of an unsupported kind, or not of its encoding.
     """
     paths, kind = _paths(patterns)
     shown = (
         str(patterns[0]) if len(patterns) == 1 else f"{patterns[0]} and {len(patterns) - 1} more"
     )
     if kind == "results":
-        with _open_results(paths, shown, memory_limit) as source:
-            yield source
-        return
-    with _duckdb(
-        memory_limit, threads, temporary, most_hashes, ordered=kind != "parquet"
-    ) as engine:
+        results, kind = _results_in(paths)
+        if results:
+            with _open_results(results, shown, memory_limit) as source:
+                yield source
+            return
+    with (
+        _duckdb(memory_limit, threads, temporary, most_hashes, ordered=kind != "parquet") as engine,
+        tempfile.TemporaryDirectory(prefix="asr-text-", dir=temporary) as folder,
+    ):
         try:
+            found = _as_utf8(paths, kind, encoding, Path(folder))
             if memory_limit == DEFAULT_MEMORY:
-                _bound(engine, paths)
-            yield _read(engine, paths, kind, shown)
+                _bound(engine, [file.path for file in found])
+            yield _read(engine, found, kind, shown)
         except duckdb.OutOfMemoryException as error:
             given = _memory(engine.connection) if memory_limit == DEFAULT_MEMORY else memory_limit
             raise InputError(
@@ -170,16 +200,17 @@ def open_files(
 
 @contextmanager
 def open_frame(
-    frame: pd.DataFrame,
+    frame: "IntoDataFrame",
     *,
     name: str = "the table",
     memory_limit: str = DEFAULT_MEMORY,
     most_hashes: int | None = None,
 ) -> Iterator[Source]:
-    """Open a frame; NaN is a missing value."""
+    """Open a frame of pandas, polars or Arrow; NaN is a missing value."""
     with _duckdb(memory_limit, None, None, most_hashes, ordered=False) as engine:
-        numbered = frame.assign(asr_row=range(1, len(frame) + 1))
-        engine.amount = f"{len(frame):,} rows"
+        rows = to_pandas(frame)
+        numbered = rows.assign(asr_row=range(1, len(rows) + 1))
+        engine.amount = f"{len(rows):,} rows"
         engine.connection.register("traces", numbered)
         yield Source(
             engine=engine, table=TRACES, columns=engine.columns(TRACES), name=name, row="asr_row"
@@ -189,44 +220,102 @@ def open_frame(
 def _paths(patterns: Sequence[str | Path]) -> tuple[list[str], str]:
     paths: list[str] = []
     for pattern in map(str, patterns):
+        if pattern == STANDARD_INPUT and not os.path.exists(pattern):
+            paths.append(pattern)
+            continue
         found = [pattern] if os.path.isfile(pattern) else sorted(glob.glob(pattern, recursive=True))
         found = [path for path in found if os.path.isfile(path)]
-        if not found:
-            if os.path.exists(pattern) and not os.path.isdir(pattern):
-                open_file(Path(pattern)).close()  # says what it is
-            raise InputError(f"{pattern}: there is no such file")
-        paths += found
+        paths += found or _no_file(pattern)
     if not paths:
         raise InputError("no file was named")
     kinds = {_kind(path) for path in paths}
     if len(kinds) > 1:
         raise InputError(f"files of one kind are read together, got {', '.join(sorted(kinds))}")
     for path in paths:
-        if not os.path.getsize(path):
+        if not os.path.getsize(_lies_at(path)):
             raise InputError(f"{path}: the file is empty; it needs a header or a trace")
-    return [os.path.abspath(path) for path in dict.fromkeys(paths)], kinds.pop()
+    paths = [path if path == STANDARD_INPUT else os.path.abspath(path) for path in paths]
+    return list(dict.fromkeys(paths)), kinds.pop()
+
+
+def _no_file(pattern: str) -> list[str]:
+    """Say why a name is that of no file."""
+    if os.path.isdir(pattern):
+        inside = os.path.join(pattern, "*.csv")
+        raise InputError(f"{pattern}: is a folder; name the files in it, such as '{inside}'")
+    if os.path.exists(pattern):
+        open_file(Path(pattern)).close()  # says what it is
+    if glob.has_magic(pattern):
+        raise InputError(f"{pattern}: there is no such file: nothing fits this pattern")
+    raise InputError(f"{pattern}: there is no such file")
+
+
+def _lies_at(path: str) -> str:
+    """Return where the content of a file is: standard input is written to one."""
+    return str(real_path(Path(path)))
 
 
 def _kind(path: str) -> str:
+    if path == STANDARD_INPUT:
+        return _kind_of_content(path)
     name = path.lower()
     for packed in (".gz", ".zst"):
         name = name.removesuffix(packed)
     kind = KINDS.get(Path(name).suffix)
     if kind is None:
+        check_kind(Path(path))
         raise InputError(f"{path}: .csv, .tsv, .jsonl, .ndjson and .parquet files are read")
     if kind == "results" and name != path.lower():
         raise InputError(f"{path}: unpack it first; of packed files .csv and .jsonl are read")
     return kind
 
 
+def _kind_of_content(path: str) -> str:
+    """Return the kind of a file without a name: Parquet, JSON or CSV."""
+    with open_file(Path(path)) as file:
+        begins = file.read(CHUNK)
+    check_kind(Path(path), begins)
+    if begins.startswith(b"PAR1"):
+        return "parquet"
+    if begins.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
+        raise InputError(f"{path}: unpack it first: zcat FILE | asr ...")
+    codec, mark = encoding_of(begins)
+    text = begins[mark:].decode(codec, "replace").lstrip()
+    return "results" if text.startswith(("[", "{")) else "csv"
+
+
+def _results_in(paths: Sequence[str]) -> tuple[list[pd.DataFrame], str]:
+    """Return the runs of result files of benchmarks, or none and the kind of other JSON files."""
+    results: list[pd.DataFrame] = []
+    kinds: set[str] = set()
+    for path in paths:
+        with open_file(Path(path)) as file:
+            begins = file.read(CHUNK)
+        codec, mark = encoding_of(begins)
+        text = begins[mark:].decode(codec, "replace").lstrip()
+        if text.startswith("["):
+            kinds.add("array")
+            continue
+        try:
+            runs = benchmark_results(Path(path))
+        except NoResultsError:
+            first, _, rest = text.partition("\n")
+            lines = first.startswith("{") and first.rstrip().endswith("}")
+            if not lines or not (rest.lstrip().startswith("{") or path == STANDARD_INPUT):
+                raise
+            kinds.add("jsonl")
+        else:
+            kinds.add("results")
+            frame = pd.DataFrame(runs, columns=list(RESULT_COLUMNS), dtype="string")
+            results.append(frame.assign(asr_file=path))
+    if len(kinds) > 1:
+        raise InputError(f"files of one kind are read together, got {', '.join(sorted(kinds))}")
+    return results, kinds.pop()
+
+
 @contextmanager
-def _open_results(paths: Sequence[str], name: str, memory_limit: str) -> Iterator[Source]:
-    """Open result files of benchmarks; a column without a value is not there."""
-    parts = [
-        pd.DataFrame(benchmark_results(Path(path)), columns=list(RESULT_COLUMNS), dtype="string")
-        .assign(asr_file=path)
-        for path in paths
-    ]  # fmt: skip
+def _open_results(parts: Sequence[pd.DataFrame], name: str, memory_limit: str) -> Iterator[Source]:
+    """Open results of benchmarks; a column without a value is not there."""
     frame = pd.concat(parts, ignore_index=True)
     if frame.empty:
         raise InputError(f"{name}: holds no runs")
@@ -247,7 +336,7 @@ def _duckdb(
     most_hashes: int | None,
     *,
     ordered: bool,
-) -> Iterator[DuckDB]:
+) -> Iterator["_FilesEngine"]:
     with tempfile.TemporaryDirectory(prefix="asr-", dir=temporary) as directory:
         connection = duckdb.connect(
             Path(directory) / "work.duckdb",
@@ -266,7 +355,7 @@ def _duckdb(
                 "SET enable_progress_bar_print = false"
             )
             most = most_hashes or int(_limit(connection) / BYTES_PER_HASH)
-            engine = DuckDB(connection, most_hashes=most)
+            engine = _FilesEngine(connection, most_hashes=most)
             OPEN.add(engine)
             try:
                 yield engine
@@ -276,15 +365,59 @@ def _duckdb(
             connection.close()
 
 
-def _read(engine: DuckDB, paths: list[str], kind: str, name: str) -> Source:
+class _FilesEngine(DuckDB):
+    """DuckDB over files; `given` is the name of a file by the name of the copy that is read."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, *, most_hashes: int) -> None:
+        super().__init__(connection, most_hashes=most_hashes)
+        self.given: dict[str, str] = {}
+
+    def rejected_lines(self) -> pd.DataFrame:
+        """Return the lines under the names of their files.
+
+        Raises InputError for a quote that is not closed: the lines after it are in no row, and
+        count as one.
+        """
+        # The newline is that of a record that goes on after its quote should have been closed.
+        unclosed = self.connection.execute(
+            "SELECT s.file_path, min(e.line) FROM reject_errors e "
+            "JOIN reject_scans s USING (scan_id, file_id) WHERE e.error_type = 'UNQUOTED VALUE' "
+            "AND regexp_matches(rtrim(e.csv_line, chr(10) || chr(13)), '[\\r\\n]') "
+            "GROUP BY 1 ORDER BY 1 LIMIT 1"
+        ).fetchone()
+        if unclosed is not None:
+            raise _not_closed(self.given.get(unclosed[0], unclosed[0]), unclosed[1])
+        lines = super().rejected_lines()
+        return lines.assign(file=lines["file"].replace(self.given))
+
+
+def _not_closed(path: str, line: int) -> InputError:
+    return InputError(f"{path}, line {line}: is not CSV (a quote that opens here is not closed)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TextFile:
+    """A text file: the name that DuckDB reads, a copy or not, and the name that was given.
+
+    `has_blank_rows` : whether there are rows of delimiters alone, as spreadsheets write them.
+    """
+
+    path: str
+    given: str
+    shape: CsvShape | None = None
+    has_blank_rows: bool = False
+
+
+def _read(engine: _FilesEngine, found: Sequence[_TextFile], kind: str, name: str) -> Source:
     # DuckDB expands patterns itself: a plain name must remain one.
-    plain = [glob.escape(path) for path in paths]
-    files = "[" + ", ".join(map(_literal, plain)) + "]"
+    paths = [file.path for file in found]
+    engine.given |= {file.path: file.given for file in found if file.path != file.given}
+    files = _list(paths)
     if kind == "parquet":
         rows = _checked_rows(engine, files, paths, name)
         engine.amount = f"{rows:,} rows"
         engine.connection.execute(
-            f"CREATE TEMP VIEW traces AS SELECT * FROM read_parquet({files}, "
+            f"CREATE TEMP VIEW traces AS SELECT *{_under(found)} FROM read_parquet({files}, "
             "filename='asr_file', file_row_number=true, union_by_name=true)"
         )
         return Source(
@@ -293,53 +426,282 @@ def _read(engine: DuckDB, paths: list[str], kind: str, name: str) -> Source:
         )  # fmt: skip
     size = sum(map(os.path.getsize, paths))
     engine.amount = f"{size / 1e6:,.0f} MB"
-    if kind == "csv":
-        scan = _csv_scan(engine, plain)
-    else:
-        fields = _json_fields(engine, files)
-        columns = ", ".join(f"{_literal(field)}: 'VARCHAR'" for field in fields)
-        scan = (
-            f"SELECT * FROM read_json({files}, format='newline_delimited', columns={{{columns}}}, "
-            "ignore_errors=true, filename='asr_file')"
-        )
+    scan = _csv_scan(found) if kind == "csv" else _json_scan(engine, found, kind, name)
     engine.connection.execute(f"CREATE TEMP VIEW traces AS {scan}")
     return Source(
         engine=engine, table=TRACES, columns=engine.columns(TRACES), name=name, texts=True,
         large=size >= LARGE,
-        file="asr_file", rejects=kind == "csv", null_is_unreadable=kind == "jsonl",
+        file="asr_file", rejects=kind == "csv", null_is_unreadable=kind != "csv",
     )  # fmt: skip
 
 
-def _json_fields(engine: DuckDB, files: str) -> list[str]:
-    """Return every field that occurs, ordered by first occurrence."""
-    found = engine.connection.execute(
-        f"SELECT DISTINCT unnest(json_keys(json)) FROM read_ndjson_objects({files}, "
-        "ignore_errors=true) WHERE json_type(json) = 'OBJECT'"
+def _list(paths: Sequence[str]) -> str:
+    return "[" + ", ".join(_literal(glob.escape(path)) for path in paths) + "]"
+
+
+def _under(files: Sequence[_TextFile]) -> str:
+    """Return what puts the given names in place of those of copies."""
+    copies = [file for file in files if file.path != file.given]
+    if not copies:
+        return ""
+    cases = " ".join(f"WHEN {_literal(f.path)} THEN {_literal(f.given)}" for f in copies)
+    return f" REPLACE (CASE asr_file {cases} ELSE asr_file END AS asr_file)"
+
+
+def _json_scan(engine: DuckDB, found: Sequence[_TextFile], kind: str, name: str) -> str:
+    """Return the scan of every field that occurs, ordered by name."""
+    files = _list([file.path for file in found])
+    how = (
+        f"read_ndjson_objects({files}, ignore_errors=true)"
+        if kind == "jsonl"
+        else f"read_json_objects({files}, format='array')"
+    )
+    rows = engine.connection.execute(
+        f"SELECT DISTINCT unnest(json_keys(json)) FROM {how} WHERE json_type(json) = 'OBJECT'"
     ).fetchall()
-    return sorted(row[0] for row in found)
-
-
-def _csv_scan(engine: DuckDB, paths: list[str]) -> str:
-    """Return one scan per header; columns are joined by name."""
-    by_header: dict[str, list[str]] = {}
-    for path in paths:
-        by_header.setdefault(_first_line(engine, path), []).append(path)
-    return " UNION ALL BY NAME ".join(
-        f"SELECT * FROM read_csv([{', '.join(map(_literal, same))}], all_varchar=true, "
-        f"header=true, delim={_literal(max(DELIMITERS, key=header.count))}, quote='\"', "
-        "escape='\"', store_rejects=true, rejects_limit=0, filename='asr_file')"
-        for header, same in by_header.items()
+    if not rows and kind == "array":
+        raise InputError(f"{name}: holds no runs; a .json file is a list of objects")
+    form = "newline_delimited" if kind == "jsonl" else "array"
+    columns = ", ".join(f"{_literal(row[0])}: 'VARCHAR'" for row in sorted(rows))
+    return (
+        f"SELECT *{_under(found)} FROM read_json({files}, format='{form}', records='true', "
+        f"columns={{{columns}}}, ignore_errors=true, filename='asr_file')"
     )
 
 
-def _first_line(engine: DuckDB, path: str) -> str:
-    # DuckDB unpacks the file; the line is read as one text. Not strict: Python's csv module ends
-    # lines with CRLF and leaves line ends inside a cell as they are.
-    lines = engine.connection.execute(
-        f"SELECT line FROM read_csv({_literal(path)}, header=false, delim='\x01', quote='', "
-        "escape='', columns={'line': 'VARCHAR'}, ignore_errors=true, strict_mode=false) LIMIT 1"
-    ).fetchall()
-    return "" if not lines else str(lines[0][0])
+def _csv_scan(found: Sequence[_TextFile]) -> str:
+    """Return one scan per header and delimiter; columns are joined by name."""
+    alike: dict[tuple[CsvShape, bool], list[_TextFile]] = {}
+    for file in found:
+        if file.shape is not None:
+            alike.setdefault((file.shape, file.has_blank_rows), []).append(file)
+    return " UNION ALL BY NAME ".join(
+        _scan_of(shape, has_blank_rows, same) for (shape, has_blank_rows), same in alike.items()
+    )
+
+
+def _scan_of(shape: CsvShape, has_blank_rows: bool, same: Sequence[_TextFile]) -> str:
+    names = _names(clean_header(shape.cells, same[0].given), same[0].given)
+    columns = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
+    unnamed = [quoted(name) for name in names if name.startswith(UNNAMED)]
+    without = f" EXCLUDE ({', '.join(unnamed)})" if unnamed else ""
+    empty = " AND ".join(f"{quoted(name)} IS NULL" for name in names)
+    where = f" WHERE NOT ({empty})" if has_blank_rows else ""
+    return (
+        f"SELECT *{without}{_under(same)} FROM read_csv({_list([file.path for file in same])}, "
+        f"columns={{{columns}}}, auto_detect=false, header=true, skip={shape.skipped}, "
+        f"delim={_literal(shape.delimiter)}, quote='\"', escape='\"', store_rejects=true, "
+        f"rejects_limit=0, filename='asr_file'){where}"
+    )
+
+
+def _names(columns: Sequence[str], place: str) -> list[str]:
+    """Return names of columns that differ for DuckDB, to which capitals are the same.
+
+    Of two that differ in capitals alone the one in our spelling keeps its name.
+    """
+    by_lower: dict[str, list[str]] = {}
+    for column in columns:
+        by_lower.setdefault(column.lower(), []).append(column)
+    names = []
+    for at, column in enumerate(columns):
+        alike = by_lower[column.lower()]
+        if not column:
+            names.append(f"{UNNAMED}{at}")
+        elif column.lower() == "asr_file" or column.lower().startswith(UNNAMED):
+            raise InputError(f"{place}: the column {column!r:.80} has a name of ours: rename it")
+        elif len(alike) == 1 or normalised(column) == column:
+            names.append(column)
+        elif not any(normalised(name) == name for name in alike):
+            raise InputError(
+                f"{place}: the columns {' and '.join(map(repr, alike))} have one name but for "
+                "spelling: rename one of them"
+            )
+        else:
+            names.append(f"{column}_{at + 1}")
+    return names
+
+
+def _as_utf8(
+    paths: Sequence[str], kind: str, encoding: str | None, folder: Path
+) -> list[_TextFile]:
+    """Return files that DuckDB can read: copies of those that it would not read as we do.
+
+    DuckDB reads UTF-8 of one kind of line ends.
+    """
+    if kind == "parquet":
+        return [_TextFile(path=_lies_at(path), given=path) for path in paths]
+    found = []
+    for number, path in enumerate(paths):
+        with _unpacked(path) as stream:
+            begins = _begins(path, stream)
+            codec, mark = encoding_of(begins, encoding)
+            file, change = _TextFile(path=_lies_at(path), given=path), codec != "utf-8"
+            seen = _Seen()
+            if kind == "csv":
+                text = begins[mark:].decode(codec, "replace")
+                shape = csv_shape(text, is_whole=len(begins) < SHAPE_BYTES)
+                shape = checked_shape(path, shape)
+                seen = _look_through(path, stream, codec, mark, shape)
+                file = replace(file, shape=shape, has_blank_rows=seen.has_blank_rows)
+                change |= seen.mixed_ends or seen.has_nul
+            elif mark:
+                change = True
+            if change:
+                copy = folder / f"{number}.{'csv' if kind == 'csv' else 'json'}"
+                with copy.open("wb") as target:
+                    for chunk in utf8_chunks(Path(path), stream, codec, mark):
+                        target.write(seen.changed(chunk))
+                file = replace(file, path=str(copy))
+            found.append(file)
+    return found
+
+
+def _begins(path: str, stream: BinaryIO) -> bytes:
+    begins = stream.read(SHAPE_BYTES)
+    check_kind(Path(path), begins)
+    return begins
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What was seen in a file of CSV."""
+
+    has_nul: bool = False
+    has_blank_rows: bool = False
+    mixed_ends: bool = False
+
+    def changed(self, chunk: bytes) -> bytes:
+        """Return text as DuckDB reads it."""
+        if self.mixed_ends:
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        return chunk.replace(b"\0", "\ufffd".encode()) if self.has_nul else chunk
+
+
+def _look_through(path: str, stream: BinaryIO, codec: str, mark: int, shape: CsvShape) -> _Seen:
+    """Read a file once, as fast as bytes can be searched."""
+    seen, quotes, tail = _Seen(), 0, b""
+    ends = [0, 0, 0]
+    blank = shape.delimiter.encode() * (len(shape.cells) - 1)
+    for chunk in utf8_chunks(Path(path), stream, codec, mark):
+        quotes += chunk.count(b'"')
+        seen.has_nul |= b"\0" in chunk
+        if b"\r" in chunk:
+            ends = [n + more for n, more in zip(ends, _line_ends(chunk), strict=True)]
+        elif not ends[1]:
+            ends[1] += b"\n" in chunk
+        if not seen.has_blank_rows:
+            edge = tail + chunk[: len(blank) + 3]
+            seen.has_blank_rows = _has_row(chunk, blank) or _has_row(edge, blank)
+            tail = chunk[-len(blank) - 3 :]
+    seen.has_blank_rows |= tail.rstrip(b"\r\n").endswith((b"\n" + blank, b"\r" + blank))
+    if sum(map(bool, ends)) > 1:
+        seen.mixed_ends = _is_mixed(utf8_chunks(Path(path), stream, codec, mark))
+    if quotes % 2:
+        _check_quotes(path, utf8_chunks(Path(path), stream, codec, mark), shape)
+    return seen
+
+
+def _has_row(chunk: bytes, row: bytes) -> bool:
+    if b"\r" not in chunk:
+        return b"\n" + row + b"\n" in chunk
+    return any(
+        before + row + after in chunk
+        for before, after in ((b"\n", b"\n"), (b"\n", b"\r"), (b"\r", b"\r"))
+    )
+
+
+def _line_ends(text: bytes) -> tuple[int, int, int]:
+    """Return how many lines end with CRLF, LF and CR."""
+    both = text.count(b"\r\n")
+    return both, text.count(b"\n") - both, text.count(b"\r") - both
+
+
+def _is_mixed(chunks: Iterator[bytes]) -> bool:
+    """Return whether lines end in different ways, but for those inside of quotes."""
+    ends, inside = [0, 0, 0], 0
+    for chunk in chunks:
+        parts = chunk.split(b'"')
+        outside = b'"'.join(parts[inside::2])
+        ends = [n + more for n, more in zip(ends, _line_ends(outside), strict=True)]
+        if sum(map(bool, ends)) > 1:
+            return True
+        inside = (inside + len(parts) - 1) % 2
+    return False
+
+
+def _check_quotes(path: str, chunks: Iterator[bytes], shape: CsvShape) -> None:
+    """Raise InputError if a quote is not closed; one within a cell needs none."""
+    csv.field_size_limit(max(csv.field_size_limit(), MOST_CELL))
+    rows = csv.reader(_lines(chunks), delimiter=shape.delimiter, strict=True)
+    line = 1
+    while True:
+        try:
+            line = rows.line_num + 1
+            next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if "unexpected end" in str(error) or "field larger" in str(error):
+                raise _not_closed(path, line) from error
+
+
+def _lines(chunks: Iterator[bytes]) -> Iterator[str]:
+    held = b""
+    for chunk in chunks:
+        *lines, held = (held + chunk).splitlines(keepends=True) or [b""]
+        yield from (line.decode() for line in lines)
+        if len(held) > MOST_CELL:
+            break
+    yield held.decode("utf-8", "replace")
+
+
+@contextmanager
+def _unpacked(path: str) -> Iterator[BinaryIO]:
+    """Open a text file, one that is packed as its content; it can be read from the start again."""
+    opened = open_file(Path(path))
+    with opened as file:
+        try:
+            magic = file.read(4)
+            file.seek(0)
+            if path.lower().endswith(".gz"):
+                with gzip.GzipFile(fileobj=file) as content:
+                    yield content  # type: ignore[misc]
+            elif path.lower().endswith(".zst"):
+                with closing(_Zstandard(Path(path))) as content:
+                    yield content  # type: ignore[misc]
+            elif magic.startswith(b"\x1f\x8b") or magic == b"\x28\xb5\x2f\xfd":
+                raise InputError(f"{path}: is packed; its name must end in .gz or .zst")
+            else:
+                yield file
+        except (EOFError, OSError, zlib.error, pa.ArrowException) as error:
+            raise InputError(f"{path}: cannot be read ({error!s:.200})") from error
+
+
+class _Zstandard:
+    """The content of a Zstandard file, which is unpacked anew where it is read again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._content = self._opened()
+
+    def _opened(self) -> pa.CompressedInputStream:
+        # Closed with the stream around it.
+        return pa.CompressedInputStream(pa.PythonFile(open_file(self._path), mode="r"), "zstd")
+
+    def seek(self, position: int) -> int:
+        """Go to a position, by reading what stands before it."""
+        self._content.close()
+        self._content = self._opened()
+        return len(self._content.read(position))
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes."""
+        return bytes(self._content.read(size))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._content.close()
 
 
 def _checked_rows(engine: DuckDB, files: str, paths: list[str], name: str) -> int:
@@ -590,6 +952,7 @@ class Files(Place):
 
     patterns: tuple[str, ...]
     memory: str = DEFAULT_MEMORY
+    encoding: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -603,11 +966,12 @@ class Files(Place):
 
     def open(self) -> AbstractContextManager[Source]:
         """Open the files."""
-        return open_files(self.patterns, memory_limit=self.memory)
+        return open_files(self.patterns, memory_limit=self.memory, encoding=self.encoding)
 
     def settings(self) -> dict[str, Any]:
-        """Return the patterns."""
-        return {"files": list(self.patterns)}
+        """Return the patterns, and the encoding that was named."""
+        named = {} if self.encoding is None else {"encoding": self.encoding}
+        return {"files": list(self.patterns), **named}
 
 
 @dataclass(frozen=True, slots=True)
@@ -654,9 +1018,9 @@ class SparkFiles(Place):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame(Place):
-    """A pandas frame; a report on it names no place to reproduce it from."""
+    """A frame; a report on it names no place to reproduce it from."""
 
-    frame: pd.DataFrame
+    frame: "IntoDataFrame"
     name: str = "the frame"
 
     @property
@@ -756,7 +1120,9 @@ def place_of_settings(settings: Mapping[str, Any], memory: str = DEFAULT_MEMORY)
     if "postgres" in settings:
         return PostgresTable(str(settings["postgres"]), str(settings["table"]))
     if isinstance(settings.get("files"), list):
-        return Files(tuple(map(str, settings["files"])), memory)
+        encoding = settings.get("encoding")
+        named = None if encoding is None else str(encoding)
+        return Files(tuple(map(str, settings["files"])), memory, named)
     if isinstance(settings.get("spark"), list):
         return SparkFiles(tuple(map(str, settings["spark"])))
     raise InputError("the settings of the report name nothing to read")

@@ -294,6 +294,26 @@ def normalised(header: str) -> str:
     return _OTHER.sub("_", name.casefold()).strip("_")
 
 
+def clean_header(cells: Iterable[str], place: str) -> tuple[str, ...]:
+    r"""Return the names of columns as clean texts; one without a name is empty.
+
+    Raises
+    ------
+    InputError
+        If a name occurs twice.
+
+    Examples
+    --------
+    >>> clean_header(["\ufeffid", " cost\u00a0usd", ""], "a.csv")
+    ('id', 'cost usd', '')
+    """
+    columns = tuple(map(words.clean, cells))
+    twice = next((name for name, n in Counter(columns).items() if name and n > 1), None)
+    if twice is not None:
+        raise InputError(f"{place}: column {twice!r:.80} occurs twice; rename one of them")
+    return columns
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """The first rows of a table as clean texts, by column."""

@@ -5,15 +5,19 @@ what people read before the estimates, `check_limit` refuses a rate from too few
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from calibration.errors import LeftOutError
+from calibration.errors import InputError, LeftOutError
 from calibration.tables.columns import Columns
 from calibration.tables.scales import OutcomeOptions, Scale, scale_from
 from calibration.tables.words import Dates, Decimal
 from calibration.text import shown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MAX_LEFT_OUT = 0.02
 MOST_REASONS, MOST_VALUE = 5, 40
@@ -416,6 +420,46 @@ def _line(listed: Sequence[LeftOut], rows: int, runs: int, used: int) -> str:
     if runs and runs != total:
         return f"Left out: {runs:,} of {used + runs:,} runs ({total:,} rows: {reasons})"
     return f"Left out: {total:,} of {rows:,} rows ({reasons})"
+
+
+def to_pandas(frame: object) -> "pd.DataFrame":
+    """Return a frame of pandas, polars or Arrow as one of pandas, which is returned as it is.
+
+    Whole numbers stay whole where some are missing.
+
+    Raises
+    ------
+    InputError
+        If it is no such frame, or a column occurs twice.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> to_pandas(pa.table({"n": [9007199254740993, None]}))["n"].tolist()
+    [9007199254740993, None]
+    """
+    import narwhals
+    import pandas as pd
+
+    if isinstance(frame, pd.DataFrame):
+        found = frame
+    else:
+        try:
+            given: Any = narwhals.from_native(cast("Any", frame), eager_only=True)
+            found = given.to_arrow().to_pandas(integer_object_nulls=True)
+        except narwhals.exceptions.DuplicateError as error:
+            raise InputError("the frame: a column occurs twice; rename one of them") from error
+        except (TypeError, ValueError, narwhals.exceptions.NarwhalsError) as error:
+            lazy = "; call its collect() first" if hasattr(frame, "collect") else ""
+            kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
+            raise InputError(
+                f"a table must be a frame of pandas, polars or pyarrow, got {kind}{lazy}"
+            ) from error
+    names = [str(name) for name in found.columns]
+    twice = next((name for name, n in Counter(names).items() if n > 1), None)
+    if twice is not None:
+        raise InputError(f"the frame: column {twice!r:.80} occurs twice; rename one of them")
+    return found
 
 
 def reading_of(

@@ -11,15 +11,16 @@ import io
 import itertools
 import json
 import re
+import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from io import TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 import pandas as pd
@@ -27,14 +28,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calibration.errors import InputError, MissingColumnError
-from calibration.files import open_file, written_whole
+from calibration.files import (
+    SHAPE_BYTES,
+    check_kind,
+    checked_shape,
+    csv_shape,
+    encoding_of,
+    open_file,
+    undecodable,
+    utf8_chunks,
+    written_whole,
+)
 from calibration.records import Evidence
 from calibration.tables.annotation_exports import label_rows_of
-from calibration.tables.columns import LOOKED, Sample
-from calibration.tables.reading import LeftOutRows, ReadingOptions
+from calibration.tables.columns import LOOKED, Sample, clean_header
+from calibration.tables.reading import LeftOutRows, ReadingOptions, to_pandas
 from calibration.tables.words import cell, clean
 from calibration.text import names_there
 from calibration.trace_formats.base import MAX_TRACE_BYTES
+from calibration.trace_formats.compressed import open_text
 from calibration.trace_formats.fields import (
     FieldError,
     moment,
@@ -50,7 +62,7 @@ from calibration.trace_formats.json_scanner import (
     decode_text,
     numbered_lines,
 )
-from calibration.trace_formats.own_files import delimiter_of, first_line
+from calibration.trace_formats.parquet import PARQUET
 
 Row = dict[str, Any]
 Told = Callable[[int, str], None]
@@ -58,6 +70,7 @@ MAX_QUOTES = 20
 MAX_TAGS, MAX_TAG = 50, 80  # tags of a row, characters of one; more are cut
 MAX_TABLE_BYTES = 500_000_000
 MAX_ROWS = 5_000_000
+SPLIT = "; split it or leave columns out"
 BATCH = 1_000  # rows of Parquet that are held at a time
 ROW_GROUP = 10_000  # rows of Parquet that are written at a time
 SEPARATOR = "; "  # of texts in one cell of CSV
@@ -89,27 +102,33 @@ Source = Path | pd.DataFrame | Renamed
 
 
 def read_rows(
-    path: Path, *, required: Sequence[str] = (), aside: Told | None = None
+    path: Path,
+    *,
+    required: Sequence[str] = (),
+    aside: Told | None = None,
+    encoding: str | None = None,
 ) -> Iterator[tuple[int, Row]]:
     """Yield line number and row of a CSV, JSONL or JSON file that has the required fields.
 
-    A JSON file is a list of objects; exports of annotation tools are rows of labels.
+    A JSON file is a list of objects; exports of annotation tools are rows of labels. The text is
+    UTF-8 or has the mark of UTF-16, without `encoding`. Names of CSV columns are clean texts; a
+    column without a name is not read.
 
     InputError with file, line and field if the file cannot be read, is larger than 500 MB, or a row
     lacks a field. `aside` is told line and reason of a line that is no row, which is an InputError
     without it.
     """
-    open_file(path, most=MAX_TABLE_BYTES, hint="; split it or leave columns out").close()
-    first = first_line(path)
-    if first == b"":
+    content, first = _content(path, encoding)
+    if not first:
+        content.close()
         needs = f"; it needs the fields {', '.join(required)}" if required else ""
         raise InputError(f"{path}: the file is empty{needs}")
-    if first is not None and first.startswith(b"["):
-        rows = _list_rows(path, aside)
-    elif first is None or first.startswith(b"{"):
-        rows = label_rows_of(_json_rows(path, aside))
+    if first == b"[":
+        rows = _list_rows(path, content, aside)
+    elif first == b"{":
+        rows = label_rows_of(_json_rows(path, content, aside))
     else:
-        rows = _csv_rows(path, first, required, aside)
+        rows = _csv_rows(path, content, required, aside)
     for line, row in rows:
         for name in required:
             if row.get(name) is None or not str(row[name]).strip():
@@ -121,24 +140,53 @@ def read_rows(
         yield line, row
 
 
+def _content(path: Path, encoding: str | None) -> tuple[BinaryIO, bytes]:
+    """Return a file as UTF-8, without its mark, and the first character that is not blank."""
+    check_kind(path)
+    open_file(path, most=MAX_TABLE_BYTES, hint=SPLIT).close()
+    with ExitStack() as stack:
+        content = stack.enter_context(open_text(path))
+        begins = content.read(16)
+        check_kind(path, begins)
+        if content.seek(0, io.SEEK_END) > MAX_TABLE_BYTES:
+            raise InputError(f"{path}: is larger than {MAX_TABLE_BYTES:,} bytes{SPLIT}")
+        codec, mark = encoding_of(begins, encoding)
+        if codec != "utf-8" or mark:
+            given, content = content, stack.enter_context(tempfile.TemporaryFile(prefix="asr-"))
+            content.writelines(utf8_chunks(path, given, codec, mark))
+            given.close()
+        content.seek(0)
+        first = b""
+        while not first and (chunk := content.read(SHAPE_BYTES)):
+            first = chunk.lstrip()[:1]
+        content.seek(0)
+        stack.pop_all()  # whoever reads the content closes it
+        return content, first
+
+
 def any_rows(
-    source: Source, *, required: Sequence[str] = (), aside: Told | None = None
+    source: Source,
+    *,
+    required: Sequence[str] = (),
+    aside: Told | None = None,
+    encoding: str | None = None,
 ) -> Iterator[tuple[int, Row]]:
     """Yield as `read_rows` does, also from a Parquet file or a frame, with rows numbered from 1."""
     if isinstance(source, Renamed):
-        yield from _renamed(source, required, aside)
+        yield from _renamed(source, required, aside, encoding)
         return
-    if isinstance(source, Path) and source.suffix != ".parquet":
-        yield from read_rows(source, required=required, aside=aside)
+    if isinstance(source, Path) and not _is_parquet(source):
+        yield from read_rows(source, required=required, aside=aside, encoding=encoding)
         return
     path = place_of(source)
     if isinstance(source, Path):
         columns, rows = _parquet_rows(source)
     else:
-        columns = [str(name) for name in source.columns]
+        frame = to_pandas(source)
+        columns = [str(name) for name in frame.columns]
         rows = (
             dict(zip(columns, cells, strict=True))
-            for cells in source.itertuples(index=False, name=None)
+            for cells in frame.itertuples(index=False, name=None)
         )
     numbered = label_rows_of(enumerate(rows, 1))
     first = next(numbered, None)
@@ -188,7 +236,7 @@ def open_table(source: Source, options: ReadingOptions | None = None) -> OpenTab
         left_out.add("unreadable_row", line)
         table.n_rows += 1
 
-    rows = any_rows(source, aside=unreadable)
+    rows = any_rows(source, aside=unreadable, encoding=options.encoding)
     first = list(islice(rows, LOOKED))
     table.columns = tuple(dict.fromkeys(name for _, row in first for name in row))
     wanted = _where(options.where, table.columns, place)
@@ -296,20 +344,21 @@ def under_our_names(
     ]
 
 
-def column_names(table: Path) -> tuple[str, ...]:
+def column_names(table: Path, *, encoding: str | None = None) -> tuple[str, ...]:
     """Return the columns in the first rows of a table."""
-    rows = islice(any_rows(table, aside=lambda _line, _why: None), LOOKED)
+    rows = islice(any_rows(table, aside=lambda _line, _why: None, encoding=encoding), LOOKED)
     return tuple(dict.fromkeys(name for _, row in rows for name in row))
 
 
 def _renamed(
-    source: Renamed, required: Sequence[str], aside: Told | None
+    source: Renamed, required: Sequence[str], aside: Told | None, encoding: str | None
 ) -> Iterator[tuple[int, Row]]:
     """Yield the rows of a table under our names, one row a label where raters have columns."""
     place = place_of(source)
     ours = {theirs: name for name, theirs in source.columns.items() if theirs is not None}
     own = [name for name in required if not (source.raters and name in source.into)]
-    rows = any_rows(source.table, required=[source.columns.get(n) or n for n in own], aside=aside)
+    theirs_of = [source.columns.get(name) or name for name in own]
+    rows = any_rows(source.table, required=theirs_of, aside=aside, encoding=encoding)
     held: list[tuple[int, Row]] = []
     there: dict[str, None] = {}
     for line, row in rows:
@@ -365,6 +414,15 @@ def raters_among(asked: Sequence[str], there: Sequence[str], place: str) -> tupl
         if found.count(name) > 1:
             raise InputError(f"{place}: the rater {name!r:.80} is named twice")
     return tuple(found)
+
+
+def _is_parquet(path: Path) -> bool:
+    """Return whether a file says by its content that it is Parquet, or by its name."""
+    if path.suffix == ".parquet":
+        return True
+    check_kind(path)
+    with open_file(path) as file:
+        return file.read(len(PARQUET)) == PARQUET
 
 
 def _parquet_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
@@ -629,74 +687,75 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
 
 
 def _csv_rows(
-    path: Path, first: bytes, required: Sequence[str], aside: Told | None
+    path: Path, content: BinaryIO, required: Sequence[str], aside: Told | None
 ) -> Iterator[tuple[int, Row]]:
     # The limit is global to the csv module; it is only ever raised, to what a trace may have.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_TRACE_BYTES))
-    delimiter = delimiter_of(first, required[0] if required else None) or delimiter_of(first, None)
-    if delimiter is None:
-        _check_text(path, first)
-        needed = f"the columns {', '.join(required)}" if required else "two columns or more"
-        raise InputError(
-            f"{path}, line 1: must be a header with {needed} (or the file one JSON object a line)"
-        )
-    columns: list[str] = []
-    line = 1
-    with TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="") as text:
-        reader = csv.reader(text, delimiter=delimiter, strict=True)
+    begins = content.read(SHAPE_BYTES)
+    content.seek(0)
+    found = csv_shape(begins.decode("utf-8", "replace"), is_whole=len(begins) < SHAPE_BYTES)
+    with TextIOWrapper(content, encoding="utf-8", newline="") as text:
+        shape = checked_shape(str(path), found)
+        lines = _bounded_lines(path, text)
+        reader = csv.reader(lines, delimiter=shape.delimiter, strict=True)
         try:
-            for cells in reader:
-                if not columns and any(cells):
-                    columns = _columns(path, line, cells, required)
-                elif any(cells) and len(cells) != len(columns):
+            for _ in range(shape.skipped):
+                next(lines)
+            line = shape.skipped + 1
+            columns = _columns(path, line, next(reader), required)
+            while True:
+                line = shape.skipped + reader.line_num + 1
+                try:
+                    cells = tuple(next(reader))
+                except csv.Error as error:
+                    if re.search("unexpected end|field larger", str(error)):
+                        why = "is not CSV (a quote that opens here is not closed)"
+                        raise InputError(f"{path}, line {line}: {why}") from error
+                    _refuse(path, line, f"is not CSV ({error})", aside)
+                    continue
+                if any(cells) and len(cells) != len(columns):
                     what = f"has {len(cells)} cells, the header has {len(columns)}"
-                    _refuse(path, line, f"{what}; quote cells that hold commas", aside)
+                    _refuse(path, line, f"{what}; quote cells that hold the delimiter", aside)
                 elif any(cells):
                     # Only CSV has been in a spreadsheet, where formulas need a guard.
-                    kept = [unguard(cell.replace("\x00", "\ufffd")) for cell in cells]
-                    yield line, dict(zip(columns, kept, strict=True))
-                line = reader.line_num + 1
-        except csv.Error as error:
-            raise InputError(f"{path}, line {line}: is not CSV ({error})") from error
+                    kept = (unguard(cell.replace("\x00", "\ufffd")) for cell in cells)
+                    yield line, {n: cell for n, cell in zip(columns, kept, strict=True) if n}
+        except StopIteration:
+            return
         except UnicodeDecodeError as error:
-            raise _not_utf8(path) from error
+            raise undecodable(path, content, "utf-8") from error
 
 
-def _check_text(path: Path, raw: bytes) -> None:
-    try:
-        raw.decode()
-    except UnicodeDecodeError as error:
-        raise _not_utf8(path) from error
+def _bounded_lines(path: Path, text: TextIO) -> Iterator[str]:
+    """Yield the lines of a text; none is held that is longer than a trace may be."""
+    line = 0
+    while read := text.readline(MAX_TRACE_BYTES):
+        line += 1
+        if len(read) == MAX_TRACE_BYTES:
+            raise InputError(f"{path}, line {line}: is longer than {MAX_TRACE_BYTES:,} characters")
+        yield read
 
 
-def _not_utf8(path: Path) -> InputError:
-    """Return the error of the first line that is not UTF-8; text is decoded ahead of the rows."""
-    for line, raw in numbered_lines(path):
-        try:
-            (raw or b"").decode()
-        except UnicodeDecodeError as error:
-            return InputError(f"{path}, line {line}: is not UTF-8 (byte {error.start + 1})")
-    return InputError(f"{path}: is not UTF-8")
-
-
-def _columns(path: Path, line: int, cells: list[str], required: Sequence[str]) -> list[str]:
-    columns = [cell.strip() for cell in cells]
-    for name in columns:
-        if name and columns.count(name) > 1:
-            raise InputError(f"{path}, line {line}: column {name!r} occurs twice")
+def _columns(path: Path, line: int, cells: list[str], required: Sequence[str]) -> tuple[str, ...]:
+    columns = clean_header(cells, f"{path}, line {line}")
     for name in required:
+        if name not in columns and len(columns) == 1:
+            raise InputError(
+                f"{path}, line {line}: must be a header with the columns {', '.join(required)} "
+                "(or the file one JSON object a line)"
+            )
         if name not in columns:
             raise missing(f"{path}, line {line}", name, columns)
     return columns
 
 
-def _json_rows(path: Path, aside: Told | None) -> Iterator[tuple[int, Row]]:
-    for line, content in numbered_lines(path):
-        if content is None:
+def _json_rows(path: Path, content: BinaryIO, aside: Told | None) -> Iterator[tuple[int, Row]]:
+    for line, raw in numbered_lines(path, content):
+        if raw is None:
             _refuse(path, line, f"is longer than {MAX_TRACE_BYTES:,} bytes", aside)
-        elif content.strip():
+        elif raw.strip():
             try:
-                row = decode_line(content)
+                row = decode_line(raw)
             except FieldError as error:
                 _refuse(path, line, str(error), aside)
                 continue
@@ -706,9 +765,9 @@ def _json_rows(path: Path, aside: Told | None) -> Iterator[tuple[int, Row]]:
                 _refuse(path, line, "must be an object", aside)
 
 
-def _list_rows(path: Path, aside: Told | None) -> Iterator[tuple[int, Row]]:
+def _list_rows(path: Path, content: BinaryIO, aside: Told | None) -> Iterator[tuple[int, Row]]:
     """Yield the objects of a JSON list with their lines."""
-    text = JsonText(path)
+    text = JsonText(path, content)
 
     def objects() -> Iterator[tuple[int, Row]]:
         for row, line in text.elements(text.start):

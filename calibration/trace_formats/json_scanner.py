@@ -32,9 +32,14 @@ _SMALLEST = 1_024
 _EDGE = 16
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
-    """Yield line numbers and lines without end or byte order mark; None above 20 MB, never held."""
-    with _opened(path) as file:
+def numbered_lines(
+    path: Path, content: BinaryIO | None = None
+) -> Iterator[tuple[int, bytes | None]]:
+    """Yield line numbers and lines without end or byte order mark; None above 20 MB, never held.
+
+    `content` is that of the file where it lies elsewhere.
+    """
+    with _opened(path) if content is None else content as file:
         line = 0
         while chunk := file.readline(MAX_TRACE_BYTES + 3):
             line += 1

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from calibration.errors import TraceFormatError
+from calibration.files import DELIMITERS
 from calibration.records import SetAside
 from calibration.trace_formats.base import (
     MAX_TRACE_BYTES,
@@ -37,7 +38,6 @@ from calibration.trace_formats.parquet import PARQUET, parquet_rows
 # Converts a row and its line.
 Parse = Callable[[object, int], Parsed]
 
-DELIMITERS = (",", ";", "\t")
 _SAMPLE_LINES = 50
 JSON_COLUMNS = (
     "inputs", "sub_goals", "steps", "metadata", "verdict", "tool_calls", "messages",

@@ -76,7 +76,8 @@ def test_json_lines_may_hold_separators_that_are_no_line_ends(tmp_path: Path) ->
     ("content", "message"),
     [
         ("", "the file is empty; it needs the fields trace_id, outcome"),
-        (b"\xff\xfe", "is not UTF-8"),
+        (b"\xff\xfe", "the file is empty"),
+        (b"\xff", r"line 1: is not UTF-8 \(byte 1\)"),
         ("a,b\n1,2\n", "line 1: column 'trace_id' is missing; there are a, b"),
         ("ab\n1\n", "line 1: must be a header with the columns trace_id, outcome"),
         ("[\n 1]\n", "line 2: must be an object"),
@@ -100,8 +101,8 @@ def test_a_slip_is_named_with_its_line(tmp_path: Path, content: str | bytes, mes
 
 
 def test_a_directory_and_a_missing_file_are_refused(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "none.csv"):
-        with pytest.raises(InputError, match="cannot be read"):
+    for path, says in ((tmp_path, "is a folder"), (tmp_path / "none.csv", "cannot be read")):
+        with pytest.raises(InputError, match=says):
             list(read_rows(path, required=FIELDS))
 
 

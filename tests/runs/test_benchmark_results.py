@@ -176,7 +176,7 @@ def test_the_reward_of_a_trial(
         ('{"resolved_ids": [], "unresolved_ids": []}', "holds no runs"),
         ('{"trace_id": "a"}', "of no known benchmark"),
         ('{"resolved_ids": [', "is not JSON"),
-        ("[1]", "of no known benchmark"),
+        ("[1]", "holds no runs"),
     ],
 )
 def test_an_unusable_file_is_refused_with_the_reason(

@@ -106,15 +106,14 @@ def test_lines_that_are_no_rows(tmp_path: Path) -> None:
     path = tmp_path / "traces.csv"
     path.write_bytes(
         b"trace_id,workflow,outcome,cost_usd\na,research,complete,1\nb,research\n"
-        b"c,research,complete,1,extra\nd,research,complete,\xff\n,,,\ne,research,complete,2\n"
+        b"c,research,complete,1,extra\nd,research\n,,,\ne,research,complete,2\n"
     )
     counts = count(path)
-    unreadable, unnamed = counts.set_aside
+    (unreadable,) = counts.set_aside  # the blank row of a spreadsheet is none
     assert (unreadable.reason, unreadable.n) == ("unreadable_row", 3)
-    assert (unnamed.reason, unnamed.n) == ("missing_trace_id", 1)
     assert [e.row for e in unreadable.examples] == [3, 4, 5]
     assert unreadable.examples[0] == Example(file=str(path), row=3, value="b,research")
-    assert (counts.n_read, counts.n_kept) == (6, 2)
+    assert (counts.n_read, counts.n_kept) == (5, 2)
     # The same of JSON lines that are no objects.
     path = tmp_path / "traces.jsonl"
     path.write_text(json.dumps(GOOD) + '\nnot json\n[1, 2]\n{"trace_id": "b", "cost\n{}\n')
@@ -147,7 +146,8 @@ def test_nothing_but_a_header(tmp_path: Path) -> None:
         ("a.csv", "trace_id,workflow,outcome,cost_usd\n", {"cost": "x"}, "no name 'cost' is read"),
         ("a.csv", "trace_id,workflow,outcome,cost_usd\n", {"units": "u"}, r"'u' \(for units\)"),
         ("a.csv", "trace_id,workflow,outcome,cost_usd\n", {"outcome": None}, "cannot be left out"),
-        ("a.xlsx", "x", {}, ".csv, .tsv, .jsonl"),
+        ("a.xlsx", "x", {}, "is a workbook"),
+        ("a.log", "x", {}, ".csv, .tsv, .jsonl"),
         ("a.parquet", "no parquet at all", {}, "cannot be read"),
     ],
 )

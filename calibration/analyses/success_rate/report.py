@@ -16,7 +16,7 @@ import numpy as np
 from calibration.analyses.fingerprint import package_version
 from calibration.analyses.success_rate.evaluation import EvaluationCheck
 from calibration.errors import InputError
-from calibration.files import read_text, unique_keys
+from calibration.files import read_text, real_path, unique_keys
 from calibration.judge_calibration.post_stratification import Estimand
 from calibration.judge_calibration.samples import Design
 from calibration.statistics.estimate import Estimate
@@ -279,10 +279,11 @@ class SourceFile:
 
 def source_file(path: Path) -> SourceFile:
     """Return the name, size and SHA-256 of a file; of one above 16 MB no SHA-256."""
-    size = path.stat().st_size
+    content = real_path(path)
+    size = content.stat().st_size
     if size > MOST_HASHED:
         return SourceFile(name=str(path), size=size)
-    with path.open("rb") as stream:
+    with content.open("rb") as stream:
         return SourceFile(
             name=str(path), size=size, sha256=hashlib.file_digest(stream, "sha256").hexdigest()
         )
