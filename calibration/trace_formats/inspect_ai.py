@@ -24,6 +24,7 @@ from calibration.trace_formats.base import (
     ImportSettings,
     Item,
     Parsed,
+    Slot,
     attempt,
     human_score,
 )
@@ -209,8 +210,25 @@ class _Log:
         )
         verdict, more, human = self._grades(sample, trace.trace_id)
         return Parsed(
-            trace=trace, verdict=verdict, line=line, file=str(file), more=more, human=human
+            trace=trace,
+            verdict=verdict,
+            line=line,
+            file=str(file),
+            more=more,
+            human=human,
+            slot=self._slot(task_id, epoch, sample.get("error") is not None),
         )
+
+    def _slot(self, sample_id: str, epoch: int, failed: bool) -> Slot | None:
+        """Return the place of a sample in its eval, which a retry in another log fills again."""
+        task = _name(part(self.about, "task_id"))
+        if task is None:
+            return None
+        try:
+            logged = moment(self.created, "created", self.settings.zone)
+        except FieldError:
+            logged = None
+        return Slot(key=(task, sample_id, epoch), failed=failed, logged=logged)
 
     def _grades(
         self, sample: Mapping[str, object], trace_id: str
