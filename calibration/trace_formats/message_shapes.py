@@ -57,6 +57,8 @@ def plain_text(value: object, unseen: Unseen | None = None, *, answer: bool) -> 
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, dict):
+        for name in THOUGHT_FIELDS if answer else ():
+            unseen.think(value.get(name))
         found = first_of(value, *(_ANSWERED if answer else _ASKED))
         value = unpacked(found)
     # Some frameworks write the word for a missing value.

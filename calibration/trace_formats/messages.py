@@ -19,7 +19,7 @@ from calibration.trace_formats.fields import (
     readable,
     whole,
 )
-from calibration.trace_formats.said import Said, Unseen, is_part, is_result
+from calibration.trace_formats.said import Said, Unseen, is_part, is_result, is_thought
 
 _ROLES = ("user", "assistant", "system", "tool")
 _WRITTEN = re.compile(r"([\w.:-]{1,200})\((.*)\)", re.DOTALL)
@@ -170,11 +170,20 @@ def _drafts(
     agent = role == "assistant"
     if not agent:
         yield from (_result(result, asked_for, at) for result in results)
-    if agent or content is not None or not results:
+    thinks = agent and content is None and not others and _only_thinks(message)
+    if not thinks and (agent or content is not None or not results):
         calls = [call_of_part for call_of_part in others if call_of_part.kind == "call"]
         yield from _spoken(message, content, calls, asked_for, at)
     if agent:
         yield from (_result(result, asked_for, at) for result in results)
+
+
+def _only_thinks(message: Mapping[str, object]) -> bool:
+    parts = message.get("content")
+    called = first_of(message, "tool_calls", "tool_call", "function_call")
+    return (
+        isinstance(parts, list) and bool(parts) and called is None and all(map(is_thought, parts))
+    )
 
 
 def _result(result: Said, asked_for: list[_Call], at: float | None) -> _Draft:

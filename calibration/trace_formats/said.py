@@ -180,6 +180,11 @@ def is_result(kind: str | None) -> bool:
     return kind in RESULTS or (kind or "").endswith(("_tool_result", "_call_output"))
 
 
+def is_thought(item: object) -> bool:
+    """Return whether a part of a message is a thought."""
+    return isinstance(item, dict) and kind_of(item) in THOUGHTS
+
+
 def is_part(item: object) -> bool:
     """Return whether a value is a part of a message, of a kind that is known."""
     if not isinstance(item, dict) or isinstance(item.get("role"), str):
@@ -313,7 +318,7 @@ class Unseen:
         more = message.get("additional_kwargs")
         for holder in (message, more) if _is_agent(role) else ():
             for name in THOUGHT_FIELDS:
-                self._thought(part(holder, name))
+                self.think(part(holder, name))
             if (refusal := text_of(part(holder, "refusal"))) is not None:
                 self.refused = True
                 if refusal not in texts:
@@ -333,7 +338,7 @@ class Unseen:
         """Return text without thoughts and without media that are written in it."""
         if spoken:
             text, thought = without_thoughts(text)
-            self._thought(thought)
+            self.think(thought)
         if "@@@langfuseMedia" in text or ";base64," in text:
             text = _INLINE.sub(lambda found: self._medium("blob", {"data": found[0]}), text)
         return text
@@ -346,7 +351,7 @@ class Unseen:
         inner = item.get(kind) if kind is not None and "type" not in item else None
         holder = inner if isinstance(inner, dict) else item
         if kind in THOUGHTS:
-            self._thought(item)
+            self.think(item)
             return None
         if kind in _EMPTY:
             return None
@@ -402,7 +407,8 @@ class Unseen:
             return readable(value)
         return self.text(value, "tool")
 
-    def _thought(self, value: object) -> None:
+    def think(self, value: object) -> None:
+        """Note a thought, in any of the forms that models write."""
         text = "\n".join(_words(value)).strip()
         if text:
             self._thoughts[text] = None
@@ -474,6 +480,14 @@ def _thinks(item: object) -> bool:
     return isinstance(item, dict) and any(name in item for name in THOUGHT_FIELDS)
 
 
+_NO_WORDS = frozenset(
+    {
+        "type", "id", "signature", "format", "index", "status", "thought", "data",
+        "encrypted_content", "redactedContent", "thoughtSignature",
+    }
+)  # fmt: skip
+
+
 def _words(value: object, depth: int = 6) -> Iterator[str]:
     """Yield the texts of a thought, without its kind, ids and signatures."""
     if isinstance(value, str):
@@ -483,7 +497,7 @@ def _words(value: object, depth: int = 6) -> Iterator[str]:
             yield from _words(item, depth - 1)
     elif isinstance(value, dict) and depth:
         for key, item in value.items():
-            if key not in ("type", "id", "signature", "format", "index", "status", "thought"):
+            if key not in _NO_WORDS:
                 yield from _words(item, depth - 1)
 
 
