@@ -115,7 +115,9 @@ def cut_json(text: str) -> CutJson | None:
     >>> cut_json("[1]") is None
     True
     """
-    for body in dict.fromkeys((text, re.sub(r"\s*(?:\.{3}|…)\s*$", "", text))):
+    text = text.strip()
+    without_dots = text.removesuffix("...").removesuffix("…").rstrip()  # of who cut it
+    for body in dict.fromkeys((text, without_dots)):
         if len(body) <= _MOST_COMPLETED and (completed := _completed(body)) is not None:
             return completed
     return None
