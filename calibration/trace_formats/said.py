@@ -203,16 +203,16 @@ def _is_sure(item: object) -> bool:
     )
 
 
-def without_thoughts(text: str) -> tuple[str, str]:
+def split_thoughts(text: str) -> tuple[str, str]:
     r"""Return what follows the last end tag of a thought, and the thought before it.
 
     An opening tag that nothing closes, at the beginning of a line, hides all that follows.
 
     Examples
     --------
-    >>> without_thoughts("<think>They want X.</think>\nDone.")
+    >>> split_thoughts("<think>They want X.</think>\nDone.")
     ('Done.', 'They want X.')
-    >>> without_thoughts("They want X.</think>Done.")
+    >>> split_thoughts("They want X.</think>Done.")
     ('Done.', 'They want X.')
     """
     ends = [end for end in _END.finditer(text) if not _is_quoted(text, end)]
@@ -337,7 +337,7 @@ class Unseen:
     def _shown(self, text: str, spoken: bool) -> str:
         """Return text without thoughts and without media that are written in it."""
         if spoken:
-            text, thought = without_thoughts(text)
+            text, thought = split_thoughts(text)
             self.think(thought)
         if "@@@langfuseMedia" in text or ";base64," in text:
             text = _INLINE.sub(lambda found: self._medium("blob", {"data": found[0]}), text)

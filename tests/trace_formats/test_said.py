@@ -10,7 +10,7 @@ import pytest
 from calibration.records import Trace
 from calibration.trace_formats.json_scanner import cut_json
 from calibration.trace_formats.message_shapes import read_said
-from calibration.trace_formats.said import Unseen, unseen_in, without_thoughts
+from calibration.trace_formats.said import Unseen, split_thoughts, unseen_in
 
 Write = Callable[[str, Any], Path]
 Split = Callable[..., Any]
@@ -158,11 +158,11 @@ def test_thoughts_are_in_no_step(message: Any, write: Write, split: Split) -> No
 
 
 def test_thoughts_in_text() -> None:
-    assert without_thoughts("a <think>b</think> c <think>d</think> e") == ("e", "a b\n c d")
-    assert without_thoughts("Hello.\n<think>cut off") == ("Hello.", "cut off")
-    assert without_thoughts("<think>cut off") == ("", "cut off")
-    assert without_thoughts("Write `</think>` at the end.") == ("Write `</think>` at the end.", "")
-    assert without_thoughts("The <think> tag.") == ("The <think> tag.", "")
+    assert split_thoughts("a <think>b</think> c <think>d</think> e") == ("e", "a b\n c d")
+    assert split_thoughts("Hello.\n<think>cut off") == ("Hello.", "cut off")
+    assert split_thoughts("<think>cut off") == ("", "cut off")
+    assert split_thoughts("Write `</think>` at the end.") == ("Write `</think>` at the end.", "")
+    assert split_thoughts("The <think> tag.") == ("The <think> tag.", "")
     # The words of users and tools are theirs.
     assert Unseen().text("<think>x</think>y", "user") == "<think>x</think>y"
 
@@ -303,3 +303,74 @@ def test_results_go_to_the_oldest_call_of_their_id(write: Write, split: Split) -
         steps = {step.step_id: step for step in trace.steps}
         answers = {s.result: steps[s.call].arguments for s in trace.steps if s.result and s.call}
         assert answers == wanted, trace.source
+
+
+def test_a_total_that_holds_costs_twice(write: Write, split: Split) -> None:
+    def run(total: float, outer: float | None) -> Trace:
+        page = langfuse("Done.")
+        agent = {"id": "a", "traceId": "t", "type": "AGENT", "totalCost": outer,
+                 "startTime": "2026-03-02T09:00:00Z"}  # fmt: skip
+        calls = [
+            {"id": f"g{k}", "traceId": "t", "type": "GENERATION", "totalCost": cost,
+             "parentObservationId": "a", "startTime": "2026-03-02T09:00:01Z", "input": [USER]}
+            for k, cost in enumerate((0.03, 0.06))
+        ]  # fmt: skip
+        (item,), _ = split(
+            write("l.json", page | {"totalCost": total, "observations": [agent, *calls]})
+        )
+        trace: Trace = item.trace
+        return trace
+
+    doubled = run(0.18, 0.09)
+    assert doubled.cost_usd == pytest.approx(0.09)
+    assert doubled.metadata["doubled_cost"] is True
+    assert "0.18 USD" in str(doubled.metadata["cost_note"])
+    assert "0.09 USD" in str(doubled.metadata["cost_note"])
+    for total, outer in ((0.09, 0.09), (0.09, None), (0.2, 0.09)):
+        trace = run(total, outer)
+        assert (trace.cost_usd, trace.metadata.get("doubled_cost")) == (total, None)
+
+
+def test_retries_of_a_model_that_failed_leave_no_step(write: Write, split: Split) -> None:
+    def call(k: int, output: object, **more: object) -> dict[str, object]:
+        return {
+            "id": f"g{k}", "traceId": "t", "type": "GENERATION", "input": [USER], "output": output,
+            "startTime": f"2026-03-02T09:00:0{k}Z", "endTime": f"2026-03-02T09:00:0{k}Z", **more,
+        }  # fmt: skip
+
+    failed = {"level": "ERROR"}
+    page = langfuse("Done.")
+    page["observations"] = [
+        call(1, "Rate li", **failed),
+        call(2, "Overlo", **failed),
+        call(3, "Done."),
+    ]
+    (item,), _ = split(write("l.json", page))
+    assert [s.content for s in item.trace.steps] == ["Help me", "Done."]
+    # The last of them is what the run ended with.
+    page["observations"] = [call(1, "Rate li", **failed), call(2, "Overloaded", **failed)]
+    (item,), _ = split(write("l.json", page))
+    assert [s.content for s in item.trace.steps] == ["Help me", "Overloaded"]
+
+
+def test_of_spans_with_one_id_the_one_that_ended_counts(write: Write, split: Split) -> None:
+    def version(output: str, end: int | None) -> dict[str, object]:
+        ended = None if end is None else f"2026-03-02T09:00:0{end}Z"
+        return {"id": "g", "traceId": "t", "type": "GENERATION", "input": [USER], "output": output,
+                "startTime": "2026-03-02T09:00:01Z", "endTime": ended,
+                "parentObservationId": None}  # fmt: skip
+
+    whole, part, short = version("Done.", 5), version("Do", None), version("Don", 3)
+    for versions in (
+        [whole, part],
+        [part, whole],
+        [whole, short],
+        [short, whole],
+        [part, short, whole],
+    ):
+        page = langfuse("x") | {"output": None, "observations": versions}
+        (item,), _ = split(write("l.json", page))
+        assert item.trace.response == "Done.", versions
+        lines = "".join(json.dumps(v) + "\n" for v in versions)
+        (item,), _ = split(write("l.jsonl", lines))
+        assert item.trace.response == "Done.", versions
