@@ -248,8 +248,8 @@ def test_json_that_ends_early_shows_nothing_of_a_thought() -> None:
                 assert f"[cut at {end} characters]" in str(said), whole[:end]
                 assert unseen.fields()["cut_texts"] == [whole[:end]]
     text = json.dumps([{"role": "assistant", "content": "Done, it is booked."}])
-    (said,) = read_said(text[:50], "assistant")
-    assert (said.role, said.text) == ("assistant", "Done, it is boo [cut at 50 characters]")
+    (last,) = read_said(text[:50], "assistant")
+    assert (last.role, last.text) == ("assistant", "Done, it is boo [cut at 50 characters]")
 
 
 def test_a_message_that_was_cut_in_an_export(write: Write, split: Split) -> None:
