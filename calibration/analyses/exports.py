@@ -52,21 +52,21 @@ MESSAGES = pa.list_(pa.struct({"role": TEXT, "content": TEXT}))
 LABEL_COLUMNS = {
     "trace_id": TEXT, "reviewer": TEXT, "outcome": TEXT, "adjudicated": FLAG, "weight": NUMBER,
     "cluster": TEXT, "rationale": TEXT, "evidence": QUOTES, "confidence": WHOLE, "tags": TEXTS,
-    "sub_goals": TEXT, "violations": VIOLATIONS, "perturbation": TEXT, "exposed": FLAG,
-    "simulated": FLAG,
+    "sub_goals": TEXT, "violations": VIOLATIONS, "unseen_parts": WHOLE, "perturbation": TEXT,
+    "exposed": FLAG, "simulated": FLAG,
 }  # fmt: skip
 CONSENSUS_COLUMNS = {
     "trace_id": TEXT, "workflow": TEXT, "task": TEXT, "outcome": TEXT, "basis": TEXT,
     "n_labels": WHOLE, "weight": NUMBER, "adjudicator": TEXT, "cause": TEXT, "question": TEXT,
     "rationale": TEXT, "reopened": FLAG, "decided_at": TIME, "perturbation": TEXT,
-    "simulated": FLAG,
+    "unseen_parts": WHOLE, "simulated": FLAG,
 }  # fmt: skip
 VERDICT_COLUMNS = {
     "trace_id": TEXT, "outcome": TEXT, "sample": WHOLE, "judge": TEXT, "workflow": TEXT,
     "task": TEXT, "stratum": TEXT, "cost_usd": NUMBER, "units": NUMBER, "ceiling_usd": NUMBER,
     "started_at": TIME, "agent": TEXT, "model": TEXT, "steps": NUMBER, "response_chars": WHOLE,
     "grade": WHOLE, "reason": TEXT, "evidence": QUOTES, "of_all": FLAG, "cause": TEXT,
-    "prompt": TEXT, "simulated": FLAG,
+    "prompt": TEXT, "unseen_parts": WHOLE, "simulated": FLAG,
 }  # fmt: skip
 
 ADJUDICATED, AGREED, ONE_LABEL, OPEN = "adjudicated", "agreed", "one label", "open"
@@ -112,6 +112,7 @@ def _label_rows(store: Store, batch_id: str) -> Iterator[Row]:
     items = items.set_index("trace_id")
     about = store.trace_frame().set_index("trace_id")
     settled = {of.trace_id: of for one in batches for of in settled_traces(store, one.batch_id)}
+    unseen = store.unseen_parts()
     given: dict[str, list[Row]] = {}
     labelled: set[str] = set()
     for event in events.to_dict("records"):
@@ -132,6 +133,7 @@ def _label_rows(store: Store, batch_id: str) -> Iterator[Row]:
             "weight": _number(1 / items["inclusion_probability"].get(trace_id, float("nan"))),
             "cluster": about["task_key"].get(trace_id),
             "perturbation": _text(about["perturbation"].get(trace_id)),
+            "unseen_parts": unseen.get(trace_id, 0),
             "simulated": bool(about["simulated"].get(trace_id)),
         }
         for row in sorted(given[trace_id], key=lambda row: (row["adjudicated"], row["reviewer"])):
@@ -170,12 +172,14 @@ def consensus_table(store: Store, batch_id: str) -> TypedRows:
         for one in data.provenance.batch_id.split(TOGETHER)
         for of in settled_traces(store, one)
     }
-    rows = _consensus_rows(data, settled)
+    rows = _consensus_rows(data, settled, store.unseen_parts())
     about = _about(store, "the class of each labelled trace", data.provenance.batch_id)
     return TypedRows(columns=CONSENSUS_COLUMNS, rows=rows, about=about)
 
 
-def _consensus_rows(data: CalibrationData, settled: Mapping[str, Any]) -> Iterator[Row]:
+def _consensus_rows(
+    data: CalibrationData, settled: Mapping[str, Any], unseen: Mapping[str, int]
+) -> Iterator[Row]:
     labels = data.labels.groupby("trace_id").size()
     for k, trace in enumerate(_records(data.labelled)):
         n, one = int(labels[trace["trace_id"]]), settled.get(str(trace["trace_id"]))
@@ -196,6 +200,7 @@ def _consensus_rows(data: CalibrationData, settled: Mapping[str, Any]) -> Iterat
             "rationale": one and one.rationale,
             "reopened": bool(one and one.reopened),
             "perturbation": _text(trace["perturbation"]),
+            "unseen_parts": unseen.get(str(trace["trace_id"]), 0),
             "decided_at": one and one.at.replace(tzinfo=one.at.tzinfo or UTC),
             "simulated": bool(trace["simulated"]),
         }
@@ -220,6 +225,7 @@ def _verdict_rows(store: Store, data: CalibrationData) -> Iterator[Row]:
     judge = data.provenance.judge_id
     samples = store.verdict_samples(judge)
     labelled = set(data.labelled["trace_id"])
+    unseen = store.unseen_parts()
     traces = data.traces.assign(
         agent=group_names(data.traces, "agent"),
         started_at=started(data.traces),
@@ -250,6 +256,7 @@ def _verdict_rows(store: Store, data: CalibrationData) -> Iterator[Row]:
                 "model": _text(trace["model"]),
                 "steps": trace["n_steps"],
                 "response_chars": lengths.get(trace["trace_id"]),
+                "unseen_parts": unseen.get(str(trace["trace_id"]), 0),
                 "simulated": bool(trace["simulated"]),
             }
             for row in of_trace:

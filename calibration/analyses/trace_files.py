@@ -3,8 +3,9 @@
 import glob
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 
 from calibration.analyses.reference_traces import is_reference
@@ -32,14 +33,18 @@ from calibration.trace_formats import (
     detect,
     read_traces,
 )
-from calibration.trace_formats.base import HumanScore
+from calibration.trace_formats.base import HumanScore, Item
 from calibration.trace_formats.json_scanner import share_read
+from calibration.trace_formats.said import unseen_in
+from calibration.trace_formats.spans import SINCE
 from calibration.trace_formats.tau2_bench import FOLDER, INDEX
 
 REFERENCE = (
     "a trace of the reference dataset; those are for practice and no part of a rate: "
     "`asr reference practise` puts them in front of reviewers"
 )
+
+SUPERSEDED = "superseded: the same sample and epoch of one eval was run again"
 
 TELL_EVERY = 500
 MAX_FILES, MAX_WALKED = 100_000, 300_000
@@ -172,6 +177,10 @@ class ImportReport:
     completed: int  # an older version did not read all of their fields
     human_scores: int
     labels: int
+    unseen_runs: int  # that hold parts which reviewers cannot see
+    unseen_parts: dict[str, int]  # by kind
+    doubled_costs: int
+    superseded: int
     set_aside: tuple[SetAside, ...]
     by_file: tuple[FileImported, ...]
 
@@ -194,11 +203,12 @@ def read_files(
     set_aside: list[SetAside] = []
     read: list[FileRead] = []
     refused: list[TraceFormatError] = []
-    shelf = SpanShelf()
+    shelf, slots = SpanShelf(), Slots()
+    parts: list[tuple[FileRead, list[SetAside], Summary]] = []
     for file in files:
         own = Summary()
         try:
-            found, aside = _read(file, settings, own, progress, shelf)
+            found, aside = _read(file, settings, own, progress.one_more, shelf, slots)
         except TraceFormatError as error:
             # Nothing of a file that was cut off: its last run may be another one.
             reason = str(error).removeprefix(f"{file}").lstrip(":, ")
@@ -207,10 +217,19 @@ def read_files(
             found = FileRead(path=file, format=NOT_READ, traces=0, set_aside=1)
             own = Summary()
             own.add(aside[0])
+            slots.forget(file)
+        parts.append((found, aside, own))
+        progress.done(file)
+    repeated = slots.superseded()
+    for found, aside, own in parts:
+        if found.path in repeated:  # which runs count is known when all files are read
+            own = Summary()
+            found, aside = _read(
+                found.path, settings, own, lambda _: None, shelf, Slots(), repeated[found.path]
+            )
         summary.merge(own)
         read.append(found)
         set_aside.extend(aside)
-        progress.done(file)
     with shelf:
         read = _with_spans(read, shelf, settings, summary, set_aside)
     if refused and len(refused) == len(files):
@@ -234,7 +253,7 @@ def _with_spans(
     """Add the runs whose spans waited for all files; each counts for the file of its first span."""
     runs: dict[str, RunsRead] = defaultdict(RunsRead)
     of_file: dict[str, Summary] = defaultdict(Summary)
-    for item in shelf.runs(settings):
+    for item in (_whole(item, settings) for item in shelf.runs(settings)):
         of_file[item.file].add(item)
         if isinstance(item, SetAside):
             set_aside.append(item)
@@ -267,16 +286,26 @@ def _counted(file: FileRead, own: Summary, runs: RunsRead, set_aside: int) -> Fi
 
 
 def _read(
-    file: Path, settings: ImportSettings, summary: Summary, progress: "_Progress", shelf: SpanShelf
+    file: Path,
+    settings: ImportSettings,
+    summary: Summary,
+    one_more: Callable[[Path], None],
+    shelf: SpanShelf,
+    slots: "Slots",
+    repeated: Container[str] = (),
 ) -> tuple[FileRead, list[SetAside]]:
-    """Read one file to its end; spans go to the shelf."""
+    """Read one file to its end but for `repeated` runs; spans go to the shelf."""
     title = detect(file).title
     runs = RunsRead()
     aside: list[SetAside] = []
     for item in read_traces(file, settings, shelf=shelf):
-        progress.one_more(file)
+        one_more(file)
         if isinstance(item, Parsed) and is_reference(item.trace):
             item = SetAside(file=item.file, line=item.line, reason=REFERENCE)
+        if isinstance(item, Parsed) and item.trace.trace_id in repeated:
+            item = SetAside(file=item.file, line=item.line, reason=SUPERSEDED)
+        item = _whole(item, settings)
+        slots.note(file, item)
         summary.add(item)
         if isinstance(item, SetAside):
             aside.append(item)
@@ -284,6 +313,53 @@ def _read(
             runs.append(item)
     found = FileRead(path=file, format=title, traces=0, set_aside=0)
     return _counted(found, summary, runs, len(aside)), aside
+
+
+def _whole(item: Item, settings: ImportSettings) -> Item:
+    """Return a run, or what is left of it where runs with unseen parts are not wanted."""
+    if not settings.leave_out_unseen or not isinstance(item, Parsed):
+        return item
+    unseen = unseen_in(item.trace.metadata)
+    if not unseen:
+        return item
+    reason = f"holds parts that reviewers cannot see ({_parts(unseen)})"
+    return SetAside(file=item.file, line=item.line, reason=reason)
+
+
+def _parts(unseen: Mapping[str, int]) -> str:
+    return ", ".join(f"{n:,} {kind}" for kind, n in unseen.items())
+
+
+class Slots:
+    """Which runs were repeated because they failed, over all files of an import."""
+
+    def __init__(self) -> None:
+        self._runs: dict[tuple[str, str, int], list[tuple[bool, datetime, Path, str]]] = {}
+
+    def note(self, file: Path, item: Item) -> None:
+        """Note a run that has a slot."""
+        if isinstance(item, Parsed) and (slot := item.slot) is not None:
+            run = not slot.failed, slot.logged or SINCE, file, item.trace.trace_id
+            self._runs.setdefault(slot.key, []).append(run)
+
+    def forget(self, file: Path) -> None:
+        """Forget the runs of a file that was refused."""
+        for key, runs in self._runs.items():
+            self._runs[key] = [run for run in runs if run[2] != file]
+
+    def superseded(self) -> dict[Path, set[str]]:
+        """Return the runs that do not count, by file: one without an error, else the last does."""
+        found: dict[Path, set[str]] = {}
+        for runs in self._runs.values():
+            last = max(range(len(runs)), key=lambda k: (*runs[k][:2], k), default=0)
+            for _, _, file, trace_id in runs:
+                if trace_id != runs[last][3]:
+                    found.setdefault(file, set()).add(trace_id)
+        return found
+
+
+def _superseded(rows: Sequence[SetAside]) -> int:
+    return sum(row.reason == SUPERSEDED for row in rows)
 
 
 class _Progress:
@@ -410,6 +486,10 @@ def store_files(
         verdicts=sum(len(r.graded) for r in done),
         human_scores=read.preview.n_human_scores,
         labels=labels,
+        unseen_runs=read.preview.unseen_runs,
+        unseen_parts=read.preview.unseen_parts,
+        doubled_costs=read.preview.doubled_costs,
+        superseded=_superseded(read.set_aside),
         set_aside=tuple(aside),
         by_file=tuple(report for report, _ in of_file),
     )
@@ -542,6 +622,26 @@ def preview_lines(read: FilesRead) -> Iterator[str]:
     yield "Complete      " + ", ".join(f.field for f in found.fields if f.found == f.of)
     yield "Missing       " + (", ".join(missing) or "nothing")
     yield f"Skipped rows  {found.n_set_aside}"
+    if superseded := _superseded(read.set_aside):
+        yield f"Superseded    {superseded} of them (samples of an eval that were run again)"
+    if found.doubled_costs:
+        yield f"Doubled costs {found.doubled_costs} (totals that held costs twice were corrected)"
     if found.first is not None:
         first = found.first
         yield f"First trace   {first.trace_id}, {first.n_steps} steps: {first.prompt}"
+    yield from unseen_lines(found)
+
+
+def unseen_words(found: Preview) -> str:
+    """Return how many runs reviewers see only a part of; empty where there are none."""
+    if not found.unseen_runs:
+        return ""
+    runs = f"{found.unseen_runs:,} of {counted(found.n_traces, 'run')}"
+    verb = "holds" if found.unseen_runs == 1 else "hold"
+    return f"{runs} {verb} parts that reviewers cannot see ({_parts(found.unseen_parts)})"
+
+
+def unseen_lines(found: Preview) -> Iterator[str]:
+    """Yield a line on runs that reviewers see only a part of, if there are any."""
+    if words := unseen_words(found):
+        yield f"{words}: `--leave-out-unseen` leaves them out"

@@ -61,11 +61,14 @@ def with_workflow(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_stored(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command say what becomes of changed runs, and of the scores of people."""
+    """Let a command say what becomes of changed and unseen runs, and of the scores of people."""
     for option in (
         click.option("--human-scores", metavar="BATCH",
                      help="Store the scores of people as labels of this batch, marked as not "
                      "blind."),
+        click.option("--leave-out-unseen", is_flag=True,
+                     help="Leave out runs with pictures and other parts that reviewers cannot "
+                     "see."),
         click.option("--take-changed", is_flag=True,
                      help="Replace stored runs whose content has changed."),
     ):  # fmt: skip
@@ -105,6 +108,7 @@ def import_(
     mapping: Path | None,
     taxonomy: Path | None,
     take_changed: bool,
+    leave_out_unseen: bool,
     human_scores: str | None,
     yes: bool,
     as_data: bool,
@@ -121,7 +125,9 @@ def import_(
     make_way(path)
     settings = import_settings(mapping, workflow, ceiling, unit, timezone)
     rules = None if taxonomy is None else load_taxonomy(taxonomy)
-    settings = replace(settings, taxonomy=taxonomy_in_force(path, rules))
+    settings = replace(
+        settings, taxonomy=taxonomy_in_force(path, rules), leave_out_unseen=leave_out_unseen
+    )
     with progress() as told:
         read = trace_files.read_files(paths, settings, told=told)
     if not as_data:

@@ -90,6 +90,7 @@ def pull(
     mapping: Path | None,
     again: bool,
     take_changed: bool,
+    leave_out_unseen: bool,
     human_scores: str | None,
     as_data: bool,
 ) -> None:
@@ -109,7 +110,9 @@ def pull(
     access = kind.access(os.environ)
     project = project or os.environ.get(kind.projects) or None
     settings = import_settings(mapping, workflow, ceiling, unit, None)
-    settings = replace(settings, taxonomy=taxonomy_in_force(path))
+    settings = replace(
+        settings, taxonomy=taxonomy_in_force(path), leave_out_unseen=leave_out_unseen
+    )
     again = again or take_changed or human_scores is not None
     options = platform_transfer.PullOptions(
         since=since, until=until, limit=limit, project=project, again=again
@@ -150,6 +153,7 @@ def pull(
         return
     print_lines(_pulled_lines(pulled, kind.title))
     if report is not None:
+        print_lines(trace_files.unseen_lines(read.preview))
         print_lines(import_lines(report, again=f"asr pull {platform}"))
         print_next("status")
 

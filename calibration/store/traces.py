@@ -133,6 +133,22 @@ WHERE (contains(hidden, '"escalated"') OR contains(hidden, '"feedback"'))
   AND (escalated IS NOT NULL OR feedback IS NOT NULL)
 """
 
+# How many parts of a trace neither reviewers nor judges see, as imports count them.
+_UNSEEN = """
+WITH hidden AS (
+  SELECT r.trace_id, r.hidden::JSON AS of_trace
+  FROM read_parquet(?, filename = true) r
+  JOIN trace t ON t.trace_id = r.trace_id AND t.part = parse_filename(r.filename)
+  -- Few are read as JSON.
+  WHERE contains(r.hidden, '"media_not_shown"') OR contains(r.hidden, '"cut_messages"')
+    OR contains(r.hidden, '"unknown_parts"')
+)
+SELECT trace_id, coalesce(TRY_CAST(of_trace ->> '$.metadata.media_not_shown' AS INTEGER), 0)
+  + coalesce(TRY_CAST(of_trace ->> '$.metadata.cut_messages' AS INTEGER), 0)
+  + coalesce(TRY_CAST(of_trace ->> '$.metadata.unknown_parts' AS INTEGER), 0) AS parts
+FROM hidden WHERE parts > 0
+"""
+
 # Traces with enough calls of one tool for a loop: few transcripts are left to read.
 _MAY_LOOP = """
 SELECT DISTINCT trace_id FROM (
@@ -1046,6 +1062,23 @@ class TraceStore(StorePart):
             "perturbation, total_tokens, context_tokens "
             "FROM trace t LEFT JOIN workflow w ON w.name = t.workflow ORDER BY seq",
         )
+
+    @open_to(LEAD)
+    def unseen_parts(self) -> dict[str, int]:
+        """Return how many parts of a trace neither reviewers nor judges see: pictures and others.
+
+        Traces without any are left out, and those whose text cannot be read.
+        """
+        found: dict[str, int] = {}
+        with self._db.read() as cursor:
+            named = cursor.execute("SELECT DISTINCT part FROM trace ORDER BY part").fetchall()
+            for (part,) in named:
+                file = parts_directory(self._db.path) / str(part)
+                try:
+                    found |= dict(cursor.execute(_UNSEEN, [[str(file)]]).fetchall())
+                except duckdb.Error:
+                    continue
+        return found
 
     @open_to(LEAD)
     def ids_by_source(self, names: Iterable[str]) -> dict[str, list[str]]:

@@ -3,7 +3,7 @@
 Ours are in `own_files` with `own_records`. All yield the items of `base`; `detection` recognises a
 file by its content. `json_scanner` reads piece by piece, `compressed` unpacks within limits,
 `parquet` gives rows, `fields` checks one value, `reliability_fields` those that reliability needs,
-`messages` turns a chat into steps.
+`said` says what is shown of what an agent said, `messages` turns a chat into steps.
 
 The runs of `langfuse`, `langsmith` and `openinference` are trees of `spans`: `span_shelf` collects
 them over files, `span_trees` makes a run of them, `message_shapes` reads what frameworks write.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -36,7 +36,8 @@ class ImportSettings:
 
     `workflow` of every run overrides the mapping and the file. `ceiling_usd` (per unit) and `unit`
     apply to workflows without a rule in `workflows`, by the name in the file. `timezone` is the
-    IANA zone of times without an offset, UTC when None. Grades map to the classes of `taxonomy`.
+    IANA zone of times without an offset, UTC when None. With `leave_out_unseen`, runs with parts
+    that reviewers cannot see are set aside. Grades map to the classes of `taxonomy`.
 
     Raises InputError if the time zone is unknown, a name is blank or a ceiling is not a number
     above 0.
@@ -54,6 +55,7 @@ class ImportSettings:
     unit: str | None = None
     timezone: str | None = None
     workflows: Mapping[str, WorkflowRule] = field(default_factory=dict)
+    leave_out_unseen: bool = False
     taxonomy: Taxonomy = field(default_factory=default_taxonomy)
 
     def __post_init__(self) -> None:
@@ -149,13 +151,26 @@ class HumanScore:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """The place of a run that may have been repeated because it failed; one run of it counts.
+
+    `key` names the place in all files, `failed` whether this run ended with an error, and `logged`
+    when its log was begun.
+    """
+
+    key: tuple[str, str, int]
+    failed: bool
+    logged: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
     """One run: its trace, the grade of its file and the line where it starts.
 
     `verdict` is None without a grade. For a grade that implies no class, its outcome is
     ``no_verdict`` and its reason says why. `more` are the verdicts of further scorers, each with a
     judge of its own (``source:NAME/SCORER``); `human` are the scores of people, which become labels
-    on request only.
+    on request only. Of the runs with one `slot`, the last that did not fail counts.
     """
 
     trace: Trace
@@ -164,6 +179,7 @@ class Parsed:
     file: str
     more: tuple[Verdict, ...] = ()
     human: tuple[HumanScore, ...] = ()
+    slot: Slot | None = None
 
 
 Item = Parsed | SetAside

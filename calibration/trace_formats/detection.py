@@ -27,6 +27,8 @@ from calibration.trace_formats.own_files import (
 )
 from calibration.trace_formats.parquet import PARQUET, parquet_columns
 from calibration.trace_formats.reliability_fields import RELIABILITY_FIELDS
+from calibration.trace_formats.said import unseen_in
+from calibration.trace_formats.spans import DOUBLED
 from calibration.trace_formats.swe_agent import SWE_AGENT
 from calibration.trace_formats.tau2_bench import FOLDER, INDEX, TAU2
 from calibration.trace_formats.tau_bench import TAU_BENCH
@@ -243,7 +245,8 @@ class Preview:
     """Summary of an import before it is stored.
 
     `costs_known` counts traces with a cost; `formats` and `workflows` count traces by source and
-    workflow. `fields` is empty without a trace.
+    workflow. `fields` is empty without a trace. `unseen_runs` hold `unseen_parts` that reviewers
+    cannot see, by kind. `doubled_costs` counts totals that held costs twice.
     """
 
     n_traces: int
@@ -256,6 +259,9 @@ class Preview:
     workflows: dict[str, int]
     fields: tuple[FieldShare, ...]
     first: FirstTrace | None
+    unseen_runs: int
+    unseen_parts: dict[str, int]
+    doubled_costs: int
 
 
 def preview(items: Iterable[Item]) -> Preview:
@@ -275,7 +281,8 @@ class Summary:
         self._workflows: Counter[str] = Counter()
         self._tasks: set[str] = set()
         self._first: FirstTrace | None = None
-        self.n_traces = self.n_set_aside = self.n_human = 0
+        self._unseen: Counter[str] = Counter()
+        self.n_traces = self.n_set_aside = self.n_human = self.n_unseen = self.n_doubled = 0
 
     def add(self, item: Item) -> None:
         """Count one item."""
@@ -291,6 +298,10 @@ class Summary:
         self._formats[trace.source] += 1
         self._workflows[trace.workflow] += 1
         self._tasks.add(trace.task_key)
+        unseen = unseen_in(trace.metadata)
+        self._unseen.update(unseen)
+        self.n_unseen += bool(unseen)
+        self.n_doubled += trace.metadata.get(DOUBLED) is True
         if self._first is None:
             self._first = _first(trace)
 
@@ -299,6 +310,9 @@ class Summary:
         self.n_traces += other.n_traces
         self.n_set_aside += other.n_set_aside
         self.n_human += other.n_human
+        self.n_unseen += other.n_unseen
+        self.n_doubled += other.n_doubled
+        self._unseen.update(other._unseen)
         self._found.update(other._found)
         self._formats.update(other._formats)
         self._workflows.update(other._workflows)
@@ -338,6 +352,9 @@ class Summary:
                 FieldShare(field=name, found=self._found[name], of=self.n_traces) for name in names
             ),
             first=self._first,
+            unseen_runs=self.n_unseen,
+            unseen_parts=dict(self._unseen.most_common()),
+            doubled_costs=self.n_doubled,
         )
 
 

@@ -199,21 +199,6 @@ def readable(value: object) -> str | None:
     return _JSON(value)
 
 
-def content_text(value: object) -> str | None:
-    """Return the text of a message (string, null, list of parts); other parts show their kind."""
-    if not isinstance(value, list):
-        return readable(value)
-    parts = []
-    for item in value:
-        if isinstance(item, dict):
-            found = item.get("text")
-            kind = item.get("type")
-            parts.append(found if isinstance(found, str) else f"[{readable(kind) or 'part'}]")
-        else:
-            parts.append(readable(item) or "")
-    return "\n".join(parts) if parts else None
-
-
 def note(value: str | None, *, limit: int = MAX_METADATA_TEXT) -> str | None:
     """Return a free note on one line, without terminal escapes and outer blanks."""
     if value is None:

@@ -24,6 +24,7 @@ from calibration.trace_formats.base import (
     ImportSettings,
     Item,
     Parsed,
+    Slot,
     attempt,
     human_score,
 )
@@ -32,8 +33,6 @@ from calibration.trace_formats.fields import (
     FieldError,
     as_list,
     as_object,
-    bounded_metadata,
-    content_text,
     first_of,
     graded,
     identifier,
@@ -49,6 +48,7 @@ from calibration.trace_formats.fields import (
 )
 from calibration.trace_formats.json_scanner import JsonText
 from calibration.trace_formats.messages import read_messages
+from calibration.trace_formats.said import SPEECH_FIELDS, Unseen
 from calibration.trace_formats.spans import OWN_SCORES
 
 SOURCE = "inspect-ai"
@@ -180,7 +180,8 @@ class _Log:
         epoch = whole(sample.get("epoch"), "epoch", maximum=1_000_000) or 0
         own_id = identifier(sample.get("uuid"), "uuid")
         source_id = own_id or f"{self.run_id}/{task_id}"
-        spoken = read_messages(_messages(sample.get("messages")), "messages")
+        unseen = Unseen()
+        spoken = read_messages(_messages(sample.get("messages")), "messages", unseen)
         cost, tokens = _usage(sample)
         started = sample.get("started_at")
         trace = Trace(
@@ -191,10 +192,10 @@ class _Log:
             task_id=task_id,
             task_key=f"{SOURCE}/{self.task}/{task_id}",
             trial=epoch,
-            prompt=_prompt(sample) or spoken.first_user or f"Sample {task_id}",
+            prompt=_prompt(sample, unseen) or spoken.first_user or f"Sample {task_id}",
             inputs=_inputs(sample),
             steps=spoken.steps,
-            response=spoken.response or _output(sample),
+            response=spoken.response or _output(sample, unseen),
             status=_status(sample),
             model=self.model,
             agent_version=self.version,
@@ -205,12 +206,29 @@ class _Log:
             cost_usd=cost,
             total_tokens=tokens,
             success_criteria=_criteria(sample),
-            metadata=bounded_metadata(_metadata(sample, started is None)),
+            metadata=unseen.metadata(_metadata(sample, started is None)),
         )
         verdict, more, human = self._grades(sample, trace.trace_id)
         return Parsed(
-            trace=trace, verdict=verdict, line=line, file=str(file), more=more, human=human
+            trace=trace,
+            verdict=verdict,
+            line=line,
+            file=str(file),
+            more=more,
+            human=human,
+            slot=self._slot(task_id, epoch, sample.get("error") is not None),
         )
+
+    def _slot(self, sample_id: str, epoch: int, failed: bool) -> Slot | None:
+        """Return the place of a sample in its eval, which a retry in another log fills again."""
+        task = _name(part(self.about, "task_id"))
+        if task is None:
+            return None
+        try:
+            logged = moment(self.created, "created", self.settings.zone)
+        except FieldError:
+            logged = None
+        return Slot(key=(task, sample_id, epoch), failed=failed, logged=logged)
 
     def _grades(
         self, sample: Mapping[str, object], trace_id: str
@@ -290,7 +308,7 @@ def _messages(value: object) -> list[object]:
         if not isinstance(message, dict):
             found.append(message)
             continue
-        own = {key: message.get(key) for key in ("role", "content", "tool_call_id")}
+        own = {key: message.get(key) for key in ("role", "content", "tool_call_id", *SPEECH_FIELDS)}
         if isinstance(message.get("tool_calls"), list):
             own["tool_calls"] = [_call(call) for call in message["tool_calls"]]
         if message.get("role") == "tool":
@@ -309,10 +327,10 @@ def _call(call: object) -> object:
     return {"id": call.get("id"), "name": name, "arguments": call.get("arguments")}
 
 
-def _prompt(sample: Mapping[str, object]) -> str | None:
+def _prompt(sample: Mapping[str, object], unseen: Unseen) -> str | None:
     given = sample.get("input")
     if isinstance(given, list):
-        asked = [content_text(part(m, "content")) for m in given if part(m, "role") == "user"]
+        asked = [unseen.text(part(m, "content")) for m in given if part(m, "role") == "user"]
         given = "\n\n".join(text for text in asked if text)
     return given if isinstance(given, str) and given.strip() else None
 
@@ -325,13 +343,14 @@ def _inputs(sample: Mapping[str, object]) -> tuple[Attachment, ...]:
     return (Attachment(name="Choices", text=text),)
 
 
-def _output(sample: Mapping[str, object]) -> str | None:
+def _output(sample: Mapping[str, object], unseen: Unseen) -> str | None:
     told = part(sample, "output", "completion")
     if isinstance(told, str) and told:
-        return told
+        return unseen.text(told, "assistant")
     choices = part(sample, "output", "choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    return content_text(part(first, "message", "content")) or None
+    message = part(first, "message")
+    return unseen.message(message, "assistant").text if isinstance(message, dict) else None
 
 
 def _ended(sample: Mapping[str, object]) -> str | None:

@@ -6,7 +6,7 @@ import re
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from calibration.errors import InputError, TraceFormatError
 from calibration.files import MOST_PARTS, RepeatedKeyError, crowded, parse_json, unique_keys
@@ -30,6 +30,13 @@ _CHUNK = 1_000_000
 _SMALLEST = 1_024
 # What the end of a window cuts is found wrong at most so many characters before it.
 _EDGE = 16
+
+# Of JSON text that ends early.
+_TOKEN = re.compile(r'\s+|"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s"{}\[\],:]+|"', re.DOTALL)
+_SCALAR = re.compile(r'".*"|true|false|null|-?[0-9.eE+-]+', re.DOTALL)
+_HALF_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?|\\u[dD][89abAB]..)$")
+_HALF_SCALARS = "true false null"
+_MOST_COMPLETED, _DEEPEST = 2_000_000, 100
 
 
 def numbered_lines(
@@ -88,6 +95,88 @@ def decode_text(text: str) -> object:
         raise FieldError(str(error)) from error
     except RecursionError as error:
         raise FieldError("is not usable JSON: nested too deeply") from error
+
+
+class CutJson(NamedTuple):
+    """JSON text that ends early, completed; `open` containers were not closed.
+
+    `in_text` says whether it ended within a text.
+    """
+
+    value: object
+    open: int
+    in_text: bool
+
+
+def cut_json(text: str) -> CutJson | None:
+    """Return the value of JSON text that ends early, as far as it goes.
+
+    None where it is whole or no JSON, or above 2,000,000 characters.
+
+    Examples
+    --------
+    >>> cut_json('[{"role": "user", "content": "Hel')
+    CutJson(value=[{'role': 'user', 'content': 'Hel'}], open=2, in_text=True)
+    >>> cut_json("[1]") is None
+    True
+    """
+    text = text.strip()
+    without_dots = text.removesuffix("...").removesuffix("…").rstrip()  # of who cut it
+    for body in dict.fromkeys((text, without_dots)):
+        if len(body) <= _MOST_COMPLETED and (completed := _completed(body)) is not None:
+            return completed
+    return None
+
+
+def _completed(text: str) -> CutJson | None:
+    ends: list[str] = []  # of what is open, the innermost last
+    expected, kept, last, in_text = "value", 0, "", False
+    for token in _TOKEN.finditer(text):
+        mark, end = token[0], token.end()
+        if mark.isspace():
+            continue
+        if kept and not ends:
+            return None  # text behind a whole value
+        if mark == '"':  # a text without its end
+            if expected.startswith("value"):
+                body = text[end:]
+                half = _HALF_ESCAPE.search(body)
+                last = f'"{body[: half.start(1)] if half else body}"'
+                kept, in_text = token.start(), True
+            break
+        if end == len(text) and expected.startswith("value") and mark not in "{[]}":
+            if not mark.startswith('"') and (_SCALAR.fullmatch(mark) or mark in _HALF_SCALARS):
+                break  # 12 may be the beginning of 123
+        after = _after(mark, expected, ends)
+        if after is None:
+            return None
+        expected, kept = after, kept if after in ("key", "value", "colon") else end
+    if not ends:
+        return None
+    try:
+        value = decode_text(text[:kept] + last + "".join(reversed(ends)))
+    except FieldError:
+        return None
+    return CutJson(value, len(ends), in_text)
+
+
+def _after(mark: str, expected: str, ends: list[str]) -> str | None:
+    """Return what may follow a token, None where it cannot stand; `ends` opens and closes."""
+    if mark in ("{", "["):
+        if not expected.startswith("value") or len(ends) == _DEEPEST:
+            return None
+        ends.append("}" if mark == "{" else "]")
+        return "key or end" if mark == "{" else "value or end"
+    if mark in ("}", "]"):
+        closes = ends and ends.pop() == mark and expected not in ("key", "value", "colon")
+        return "comma" if closes else None
+    if mark == ",":
+        return None if expected != "comma" else "key" if ends[-1] == "}" else "value"
+    if mark == ":":
+        return "value" if expected == "colon" else None
+    if expected.startswith("key"):
+        return "colon" if mark.startswith('"') else None
+    return "comma" if expected.startswith("value") and _SCALAR.fullmatch(mark) else None
 
 
 class JsonText:

@@ -17,8 +17,8 @@ from calibration.trace_formats.fields import (
     part,
     whole,
 )
-from calibration.trace_formats.message_shapes import text_of, unpacked
 from calibration.trace_formats.own_records import MAX_TRIAL
+from calibration.trace_formats.said import text_of, unpacked
 from calibration.trace_formats.span_shelf import RunPart, SpanFormat, WholeRun, part_id
 from calibration.trace_formats.span_trees import build_trace
 from calibration.trace_formats.spans import (

@@ -1,86 +1,42 @@
 """Messages in the shapes of frameworks and model APIs, as texts, calls and results in order.
 
 Read are OpenAI chat and responses, LangChain (also serialised), Anthropic, Gemini, the parts of
-OpenTelemetry, the AI SDK, and text such as ``user: hello``. Thoughts of a model are left out, and
-definitions of tools; a picture or file is shown by its kind.
+OpenTelemetry, the AI SDK, and text such as ``user: hello``. Definitions of tools are left out;
+`said` says what is shown of a message.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal
 
-from calibration.trace_formats.fields import FieldError, first_of, part, readable
-from calibration.trace_formats.json_scanner import decode_text
+from calibration.trace_formats.fields import first_of, part
+from calibration.trace_formats.said import (
+    MEDIA,
+    ROLES,
+    TEXTS,
+    THOUGHT_FIELDS,
+    THOUGHTS,
+    Said,
+    Unseen,
+    call_of,
+    is_call,
+    is_result,
+    text_of,
+    unpacked,
+)
 
-_ROLES = {
-    "user": "user", "human": "user", "humanmessage": "user", "humanmessagechunk": "user",
-    "assistant": "assistant", "ai": "assistant", "model": "assistant", "aimessage": "assistant",
-    "aimessagechunk": "assistant",
-    "system": "system", "developer": "system", "systemmessage": "system",
-    "tool": "tool", "function": "tool", "toolmessage": "tool", "functionmessage": "tool",
-}  # fmt: skip
 _SPOKEN = re.compile(
     r"^(system|developer|user|human|assistant|ai|model|tool|function): ?", re.MULTILINE
 )
-_THOUGHTS = frozenset({"reasoning", "thinking", "redacted_thinking", "thought"})
-_CALLS = frozenset({"tool_use", "tool_call", "tool-call", "function_call", "server_tool_use"})
-_RESULTS = frozenset(
-    {"tool_result", "tool_call_response", "tool-result", "function_call_output", "tool_response"}
-)
-_UNPACKED = 3  # times that JSON text may itself hold JSON text
 _ASKED = ("input", "question", "query", "prompt", "user_input", "text", "task", "message")
 _ANSWERED = ("output", "answer", "response", "result", "final_output", "content", "text", "raw")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """One text, one call of a tool or one result of it, within a message."""
-
-    kind: Literal["text", "call", "result"]
-    role: str
-    text: str | None = None  # of a text or a result
-    tool: str | None = None
-    arguments: str | None = None
-    call_id: str | None = None
-
-    @property
-    def content(self) -> tuple[str, ...]:
-        """What is compared where there is no id: two forms of the same JSON are equal."""
-        if self.kind == "call":
-            return "call", self.tool or "", canonical(self.arguments)
-        return self.kind, self.role if self.kind == "text" else "", canonical(self.text)
-
-
-def canonical(text: str | None) -> str:
-    """Return text without blanks, and JSON objects and lists in one form."""
-    value = unpacked((text or "").strip())
-    # Frameworks join the parts of a message with lines or without.
-    return "".join(value.split()) if isinstance(value, str) else json.dumps(value, sort_keys=True)
-
-
-def unpacked(value: object) -> object:
-    """Return the value of JSON text that holds an object, a list or JSON text; else the text."""
-    for _ in range(_UNPACKED):
-        if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "[", '"'):
-            return value
-        try:
-            value = decode_text(value)
-        except FieldError:
-            return value
-    return value
-
-
-def text_of(value: object) -> str | None:
-    """Return text that is not blank; None for anything else."""
-    return value if isinstance(value, str) and value.strip() else None
-
-
-def read_said(value: object, role: str = "user") -> tuple[Said, ...]:
+def read_said(value: object, role: str = "user", unseen: Unseen | None = None) -> tuple[Said, ...]:
     """Return what the messages of a value say; empty for plain text and other data.
 
-    `role` is that of messages which name none, such as the candidates of an answer.
+    `role` is that of messages which name none, such as the candidates of an answer. What reviewers
+    do not see is noted in `unseen`. Messages in JSON that ends early are read but for tools, whose
+    results may be cut on purpose.
 
     Examples
     --------
@@ -90,42 +46,57 @@ def read_said(value: object, role: str = "user") -> tuple[Said, ...]:
     >>> read_said({"role": "assistant", "content": [call]})[0].arguments
     '{"q": "desk"}'
     """
-    return tuple(_any(unpacked(value), role))
+    unseen = Unseen() if unseen is None else unseen
+    return tuple(_any(unpacked(value), role, unseen))
 
 
-def plain_text(value: object, *, answer: bool) -> str | None:
+def plain_text(value: object, unseen: Unseen | None = None, *, answer: bool) -> str | None:
     """Return the text of a task or an answer that is no message: the text or a named field."""
+    unseen = Unseen() if unseen is None else unseen
     value = unpacked(value)
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, dict):
+        for name in THOUGHT_FIELDS if answer else ():
+            unseen.think(value.get(name))
         found = first_of(value, *(_ANSWERED if answer else _ASKED))
         value = unpacked(found)
     # Some frameworks write the word for a missing value.
-    return value if isinstance(value, str) and value.strip() not in ("", "None") else None
+    if not isinstance(value, str) or value.strip() in ("", "None"):
+        return None
+    return text_of(unseen.text(value, "assistant" if answer else "user"))
 
 
-def _any(value: object, role: str) -> Iterator[Said]:
+def _any(value: object, role: str, unseen: Unseen) -> Iterator[Said]:
+    if isinstance(value, str) and role != "tool":
+        messages = unseen.cut(value, role)
+        value = value if messages is None else messages
     if isinstance(value, str):
-        yield from _spoken(value)
+        yield from _spoken(value, unseen)
     elif isinstance(value, list):
-        yield from _listed(value, role)
+        yield from _listed(value, role, unseen)
     elif isinstance(value, dict):
         message = _as_message(value)
-        yield from _message(message, role) if message is not None else _inside(value, role)
+        if message is not None:
+            yield from _message(message, role, unseen)
+        else:
+            yield from _inside(value, role, unseen)
 
 
-def _listed(items: list[object], role: str) -> Iterator[Said]:
-    if len(items) == 2 and isinstance(items[0], str) and items[0].lower() in _ROLES:
-        yield from _message({"role": items[0], "content": items[1]}, role)
+def _listed(items: list[object], role: str, unseen: Unseen) -> Iterator[Said]:
+    if len(items) == 2 and isinstance(items[0], str) and items[0].lower() in ROLES:
+        yield from _message({"role": items[0], "content": items[1]}, role, unseen)
+        return
+    if items and all(map(_is_of_one_message, items)):
+        yield from _message({"content": items}, role, unseen)
         return
     for item in items:
         item = unpacked(item)
         if isinstance(item, list | dict):
-            yield from _any(item, role)
+            yield from _any(item, role, unseen)
 
 
-def _spoken(text: str) -> Iterator[Said]:
+def _spoken(text: str, unseen: Unseen) -> Iterator[Said]:
     """Yield the messages of text such as ``user: hello``, if it begins with a role."""
     starts = list(_SPOKEN.finditer(text))
     if not starts or starts[0].start() != 0:
@@ -134,7 +105,7 @@ def _spoken(text: str) -> Iterator[Said]:
     for start, end in zip(starts, ends, strict=True):
         content = text[start.end() : end].strip()
         if content and content != "None":
-            yield from _message({"role": start[1], "content": content}, "user")
+            yield from _message({"role": start[1], "content": content}, "user", unseen)
 
 
 def _as_message(value: Mapping[str, object]) -> Mapping[str, object] | None:
@@ -147,18 +118,33 @@ def _as_message(value: Mapping[str, object]) -> Mapping[str, object] | None:
     if isinstance(value.get("role"), str):
         return value
     if isinstance(kind, str):
-        if kind.lower() in _ROLES and isinstance(value.get("data"), dict):
+        if kind.lower() in ROLES and isinstance(value.get("data"), dict):
             return {**value["data"], "role": kind}  # type: ignore[dict-item]
-        if kind.lower() in _ROLES and not isinstance(value.get("function"), dict):
+        if kind.lower() in ROLES and not isinstance(value.get("function"), dict):
             return {**value, "role": kind}
-        if kind in _CALLS or kind in _RESULTS:
-            return {"role": "assistant" if kind in _CALLS else "tool", "content": [value]}
-    if isinstance(value.get("parts"), list):
-        return value
+        if is_call(kind) or is_result(kind):
+            return {"role": "assistant" if is_call(kind) else "tool", "content": [value]}
+        if kind in THOUGHTS or kind == "refusal":
+            return {"role": "assistant", "content": [value]}
+    if isinstance(value.get("parts"), list) or _is_of_one_message(value):
+        return value if isinstance(value.get("parts"), list) else {"content": [value]}
+    refuses = text_of(value.get("refusal")) is not None
+    if refuses or ("content" in value and any(value.get(name) for name in THOUGHT_FIELDS)):
+        return {**value, "role": "assistant"}
     return None
 
 
-def _inside(value: Mapping[str, object], role: str) -> Iterator[Said]:
+def _is_of_one_message(item: object) -> bool:
+    """Return whether a value is a text, thought, picture or file, which needs a message around."""
+    kind = part(item, "type")
+    if not isinstance(kind, str):
+        return False
+    if kind in TEXTS:
+        return isinstance(first_of(item, "text", "content", "value"), str | dict)
+    return kind in THOUGHTS or kind in MEDIA or kind == "refusal"
+
+
+def _inside(value: Mapping[str, object], role: str, unseen: Unseen) -> Iterator[Said]:
     """Yield the messages in a request or an answer of a model API, or in the state of a graph."""
     system = first_of(value, "system", "systemInstruction", "system_instruction")
     if system is None:
@@ -169,88 +155,55 @@ def _inside(value: Mapping[str, object], role: str) -> Iterator[Said]:
     if asked is None and isinstance(value.get("input"), list):
         asked = value["input"]
     if asked is not None:
-        found = list(_any(unpacked(asked), role))
+        found = list(_any(unpacked(asked), role, unseen))
         if not found and isinstance(asked, str) and system is not None:
             found = [Said(kind="text", role="user", text=asked)]
         if found and system is not None:
-            yield from _message({"role": "system", "content": system}, "system")
+            yield from _message({"role": "system", "content": system}, "system", unseen)
         yield from found
         if found:
             return
     for name in ("choices", "candidates", "generations"):
         if isinstance(given := value.get(name), list) and given:
-            yield from _answer(given[0], "assistant")
+            yield from _answer(given[0], "assistant", unseen)
             return
     for name in ("message", "output", "content"):
         if isinstance(given := value.get(name), list | dict):
-            yield from _any(given, "assistant")
+            yield from _any(given, "assistant", unseen)
             return
     if isinstance(value.get("text"), str) and "finish_reason" in value:
-        yield from _message({"role": "assistant", "content": value["text"]}, role)
+        yield from _message({"role": "assistant", "content": value["text"]}, role, unseen)
 
 
-def _answer(choice: object, role: str) -> Iterator[Said]:
+def _answer(choice: object, role: str, unseen: Unseen) -> Iterator[Said]:
     """Yield the first of the answers that a model gives."""
     if isinstance(choice, list):
         choice = choice[0] if choice else None
     inner = first_of(choice, "message", "delta", "content")
     if isinstance(inner, dict):
-        yield from _any({"role": role, **inner} if "type" not in inner else inner, role)
+        yield from _any({"role": role, **inner} if "type" not in inner else inner, role, unseen)
     elif isinstance(text := part(choice, "text"), str):
-        yield from _message({"role": role, "content": text}, role)
+        yield from _message({"role": role, "content": text}, role, unseen)
 
 
-def _message(message: Mapping[str, object], default: str) -> Iterator[Said]:
-    role = _ROLES.get(str(message.get("role") or default).lower(), default)
-    content = first_of(message, "parts", "content")
-    if isinstance(content, dict):
-        if isinstance(content.get("function"), dict) and "parameters" in content["function"]:
-            return  # the definition of a tool
-        content = content["parts"] if isinstance(content.get("parts"), list) else [content]
-    texts, rest = [], []
-    for item in content if isinstance(content, list) else [content]:
-        said = _part(item, role)
-        if isinstance(said, Said):
-            rest.append(said)
-        elif said:
-            texts.append(said)
+def _message(message: Mapping[str, object], default: str, unseen: Unseen) -> Iterator[Said]:
+    role = ROLES.get(str(message.get("role") or default).lower(), default)
+    if part(message, "content", "function", "parameters") is not None:
+        return  # the definition of a tool
+    text, rest = unseen.message(message, role)
     known = {said.call_id for said in rest if said.call_id is not None}
     rest += [call for call in _calls(message, role) if call.call_id not in known]
-    text = "\n".join(texts)
     if role == "tool":
-        yield from rest or [_result_of(message, text)]
+        yield from rest or [unseen.result(message, text or "")]
         return
     results = [said for said in rest if said.kind == "result"]
     if role != "assistant":
         yield from results
-    if text.strip():
+    if text is not None and text.strip():
         yield Said(kind="text", role=role, text=text)
     yield from (said for said in rest if said.kind == "call")
     if role == "assistant":
         yield from results
-
-
-def _part(item: object, role: str) -> Said | str | None:
-    """Return the text of one part of a message, or the call or result that it is."""
-    if not isinstance(item, dict):
-        return readable(item)
-    kind = text_of(item.get("type"))
-    if kind in _THOUGHTS or item.get("thought") is True:
-        return None
-    for name in ("function_call", "functionCall"):
-        if isinstance(inner := item.get(name), dict):
-            return _call(inner)
-    for name in ("function_response", "functionResponse"):
-        if isinstance(inner := item.get(name), dict):
-            return _result_of(inner, None)
-    if kind in _CALLS or (kind == "function" and isinstance(item.get("function"), dict)):
-        return _call(item)
-    if kind in _RESULTS:
-        return _result_of(item, None)
-    text = first_of(item, "text", "content", "value")
-    if text is None or (isinstance(text, dict) and kind not in (None, "text")):
-        return f"[{kind}]" if isinstance(kind, str) else readable(item) if role == "tool" else None
-    return text if isinstance(text, str) else readable(part(text, "value") or text)
 
 
 def _calls(message: Mapping[str, object], role: str) -> Iterator[Said]:
@@ -259,45 +212,6 @@ def _calls(message: Mapping[str, object], role: str) -> Iterator[Said]:
         return
     given = message.get("tool_calls") or part(message, "additional_kwargs", "tool_calls")
     for call in given if isinstance(given, list) else []:
-        yield _call(call)
+        yield call_of(call)
     if not given and isinstance(legacy := message.get("function_call"), dict):
-        yield _call(legacy)
-
-
-def _call(call: object) -> Said:
-    function = part(call, "function") or part(call, "tool_call")
-    holder = function if isinstance(function, dict) else call
-    name = first_of(holder, "name", "toolName", "tool_name")
-    return Said(
-        kind="call",
-        role="assistant",
-        tool=text_of(name) or text_of(function) or "tool",
-        arguments=readable(first_of(holder, "arguments", "args", "input", "parameters")),
-        call_id=_id_of(first_of(call, "call_id", "id", "toolCallId", "tool_call_id")),
-    )
-
-
-def _id_of(value: object) -> str | None:
-    """Return the id of a call; one framework writes a list of the ids of run and call."""
-    value = unpacked(value)
-    return text_of(value[-1] if isinstance(value, list) and value else value)
-
-
-def _result_of(holder: Mapping[str, object], text: str | None) -> Said:
-    found: object = text
-    if text is None:
-        found = first_of(holder, "output", "response", "result", "content")
-        inner = part(found, "value") if part(found, "type") in ("text", "json", "content") else None
-        found = found if inner is None else inner
-    if isinstance(found, list):
-        parts = [_part(item, "tool") for item in found]
-        if all(isinstance(item, str) for item in parts):
-            found = "\n".join(item for item in parts if isinstance(item, str))
-    ids = ("tool_call_id", "tool_use_id", "call_id", "toolCallId", "id")
-    return Said(
-        kind="result",
-        role="tool",
-        text=readable(found),
-        tool=text_of(first_of(holder, "name", "toolName", "tool_name")),
-        call_id=_id_of(first_of(holder, *(ids if text is None else ids[:4]))),
-    )
+        yield call_of(legacy)

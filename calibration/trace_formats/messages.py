@@ -10,7 +10,6 @@ from calibration.records import Step
 from calibration.trace_formats.fields import (
     FieldError,
     as_list,
-    content_text,
     first_of,
     flag,
     identifier,
@@ -20,6 +19,7 @@ from calibration.trace_formats.fields import (
     readable,
     whole,
 )
+from calibration.trace_formats.said import Said, Unseen, is_part, is_result, is_thought
 
 _ROLES = ("user", "assistant", "system", "tool")
 _WRITTEN = re.compile(r"([\w.:-]{1,200})\((.*)\)", re.DOTALL)
@@ -81,6 +81,7 @@ class _Draft(NamedTuple):
 def read_messages(
     messages: list[object],
     name: str,
+    unseen: Unseen,
     *,
     clock: Clock | None = None,
     is_error: Callable[[str], bool] | None = None,
@@ -89,15 +90,16 @@ def read_messages(
 
     An assistant message with several calls becomes one step per call; its text and tokens are on
     the first, so that neither counts twice. Steps of tools that the simulated user runs have the
-    role ``user``, calls and results alike. `name` is the field in errors; `is_error` recognises a
-    failed call by its result, where messages have no flag.
+    role ``user``, calls and results alike. `name` is the field in errors; what reviewers do not see
+    is noted in `unseen`; `is_error` recognises a failed call by its result, where messages have no
+    flag.
     """
     asked_for: list[_Call] = []
     drafts: list[_Draft] = []
     flat = list(_flat(messages, name))
     for message in flat:
         known = len(asked_for)
-        new = list(_drafts(message, asked_for, clock or Clock(), is_error))
+        new = list(_drafts(message, asked_for, unseen, clock or Clock(), is_error))
         # The calls of a message are its steps, in order.
         for place, call in enumerate(asked_for[known:], start=len(drafts)):
             call.place = place
@@ -128,6 +130,9 @@ def _flat(messages: list[object], name: str) -> Iterator[Mapping[str, object]]:
             yield message
         elif message.get("type") in _ROLES:
             yield {**message, "role": message["type"]}
+        elif isinstance(kind := message.get("type"), str) and is_part(message):
+            role = "tool" if is_result(kind) else "assistant"
+            yield {"role": role, "content": [message], "timestamp": message.get("timestamp")}
         elif first_of(message, "tool_call", "tool_calls") is not None:
             yield {**message, "role": "assistant"}
         elif first_of(message, "tool", "name") is not None:  # a call by itself
@@ -139,30 +144,70 @@ def _flat(messages: list[object], name: str) -> Iterator[Mapping[str, object]]:
 def _drafts(
     message: Mapping[str, object],
     asked_for: list[_Call],
+    unseen: Unseen,
     clock: Clock,
     is_error: Callable[[str], bool] | None,
 ) -> Iterator[_Draft]:
     role = str(message["role"])
-    content = content_text(message.get("content"))
+    content, others = unseen.message(message, "tool" if role == "function" else role)
+    results = [part_of for part_of in others if part_of.kind == "result"]
     at = clock.seconds(message.get("timestamp"))
-    if role in ("tool", "function"):
+    if role in ("tool", "function") and not results:
         if content is None:
             content = readable(first_of(message, "result", "output"))
-        call_id = _call_id(message.get("tool_call_id")) or _call_id(message.get("id"))
         by_user = message.get("requestor") == "user"
-        tool = identifier(first_of(message, "name", "tool"), "name")
-        call = _answered_call(asked_for, call_id, tool, by_user)
-        if call is not None:
-            call.answered, tool, call_id = True, tool or call.tool, call.call_id
-        failed = flag(message.get("error"), "error")
-        if failed is None:
-            failed = is_error is not None and content is not None and is_error(content)
-        fields: dict[str, Any] = {
-            "role": "user" if by_user else "tool", "tool": tool or "tool", "result": content,
-            "error": failed, "at": at,
-        }  # fmt: skip
-        yield _Draft(fields, call_id, call)
+        result = Said(
+            kind="result",
+            role="user" if by_user else "tool",
+            text=content,
+            tool=identifier(first_of(message, "name", "tool"), "name"),
+            call_id=_call_id(message.get("tool_call_id")) or _call_id(message.get("id")),
+            failed=flag(message.get("error"), "error")
+            or (message.get("error") is None and bool(is_error and content and is_error(content))),
+        )
+        yield _result(result, asked_for, at)
         return
+    agent = role == "assistant"
+    if not agent:
+        yield from (_result(result, asked_for, at) for result in results)
+    thinks = agent and content is None and not others and _only_thinks(message)
+    if not thinks and (agent or content is not None or not results):
+        calls = [call_of_part for call_of_part in others if call_of_part.kind == "call"]
+        yield from _spoken(message, content, calls, asked_for, at)
+    if agent:
+        yield from (_result(result, asked_for, at) for result in results)
+
+
+def _only_thinks(message: Mapping[str, object]) -> bool:
+    parts = message.get("content")
+    called = first_of(message, "tool_calls", "tool_call", "function_call")
+    return (
+        isinstance(parts, list) and bool(parts) and called is None and all(map(is_thought, parts))
+    )
+
+
+def _result(result: Said, asked_for: list[_Call], at: float | None) -> _Draft:
+    """Return the step of what a tool returned, with the call that it answers."""
+    tool, call_id = result.tool, result.call_id
+    call = _answered_call(asked_for, call_id, tool, result.role == "user")
+    if call is not None:
+        call.answered, tool, call_id = True, tool or call.tool, call.call_id
+    fields: dict[str, Any] = {
+        "role": result.role, "tool": tool or "tool", "result": result.text,
+        "error": result.failed, "at": at,
+    }  # fmt: skip
+    return _Draft(fields, call_id, call)
+
+
+def _spoken(
+    message: Mapping[str, object],
+    content: str | None,
+    in_content: list[Said],
+    asked_for: list[_Call],
+    at: float | None,
+) -> Iterator[_Draft]:
+    """Yield the steps of a message: its text, on the first of its calls if it makes any."""
+    role = str(message["role"])
     agent = role == "assistant"
     specialist = _specialist(message) if agent else None
     every = {"role": role, "at": at, "agent": specialist}
@@ -173,12 +218,18 @@ def _drafts(
         "tokens_out": whole(part(usage, "completion_tokens"), "usage"),
         "seconds": number(message.get("generation_time_seconds"), "generation_time_seconds"),
     }
-    given = message.get("tool_call")
-    calls = as_list(message.get("tool_calls"), "tool_calls") or ([] if given is None else [given])
-    if not calls:
+    single = first_of(message, "tool_call", "function_call")
+    calls = as_list(message.get("tool_calls"), "tool_calls") or ([] if single is None else [single])
+    made = [_call(item) for item in calls]
+    known = {call.call_id for call in made if call.call_id is not None}
+    made += [
+        _Call(tool=one.tool or "tool", arguments=one.arguments, result=None, call_id=one.call_id)
+        for one in in_content
+        if one.call_id not in known
+    ]
+    if not made:
         yield _Draft(first)
-    for index, item in enumerate(calls):
-        call = _call(item)
+    for index, call in enumerate(made):
         call.by_user, call.answered = role == "user", call.result is not None
         asked_for.append(call)
         of_call = {"tool": call.tool, "arguments": call.arguments, "result": call.result}
@@ -198,8 +249,9 @@ def _answered_call(
 ) -> _Call | None:
     """Return the call that a result answers: by its id, else the oldest that has no answer."""
     if call_id is not None:
-        # An id may be used again: the newest call that has it is meant.
-        return next((call for call in reversed(asked_for) if call.call_id == call_id), None)
+        # An id may be used again: the oldest call without an answer is meant.
+        same = [call for call in asked_for if call.call_id == call_id]
+        return next((call for call in same if not call.answered), same[-1] if same else None)
     waiting = (c for c in asked_for if not c.answered and c.by_user == by_user)
     return next((call for call in waiting if tool is None or call.tool == tool), None)
 

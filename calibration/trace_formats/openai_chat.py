@@ -22,7 +22,6 @@ from calibration.trace_formats.compressed import first_bytes
 from calibration.trace_formats.fields import (
     FieldError,
     as_list,
-    bounded_metadata,
     first_of,
     graded,
     identifier,
@@ -36,6 +35,7 @@ from calibration.trace_formats.messages import read_messages
 from calibration.trace_formats.own_files import read_json, read_parquet
 from calibration.trace_formats.own_records import MAX_TRIAL, NO_WORKFLOW
 from calibration.trace_formats.parquet import PARQUET
+from calibration.trace_formats.said import Unseen
 
 SOURCE = "openai-chat"
 FIELDS = (
@@ -64,8 +64,8 @@ def _parse(row: object, line: int, path: Path, settings: ImportSettings) -> Pars
         raise FieldError(f"is not a chat: an object was expected, got {shown(row)}")
     declared = row.get("metadata")
     told = {**(declared if isinstance(declared, dict) else {}), **row}
-    messages = [_message(m) for m in as_list(row.get("messages"), "messages")]
-    spoken = read_messages(messages, "messages")
+    unseen = Unseen()
+    spoken = read_messages(as_list(row.get("messages"), "messages"), "messages", unseen)
     if not any(step.role == "assistant" for step in spoken.steps):
         raise FieldError("field 'messages': none is of the assistant, so nothing was done")
     own_id = identifier(first_of(told, *_IDS), "id")
@@ -90,23 +90,11 @@ def _parse(row: object, line: int, path: Path, settings: ImportSettings) -> Pars
         latency_s=number(told.get("latency_s"), "latency_s"),
         cost_usd=number(told.get("cost_usd"), "cost_usd", maximum=MAX_COST_USD),
         total_tokens=spoken.tokens,
-        metadata=bounded_metadata(_metadata(row, told)),
+        metadata=unseen.metadata(_metadata(row, told)),
     )
     reward = first_of(told, *_GRADES)
     verdict = graded(reward, f"source:{SOURCE}", trace.trace_id, settings.taxonomy)
     return Parsed(trace=trace, verdict=verdict, line=line, file=str(path))
-
-
-def _message(message: object) -> object:
-    """Return a message with the call of the older form as a call, and a refusal as content."""
-    if not isinstance(message, dict):
-        return message
-    own = dict(message)
-    if own.get("content") is None and isinstance(own.get("refusal"), str):
-        own["content"] = own["refusal"]
-    if isinstance(own.get("function_call"), dict):
-        own["tool_call"] = own.pop("function_call")
-    return own
 
 
 def _metadata(

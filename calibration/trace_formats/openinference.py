@@ -12,8 +12,8 @@ from typing import Literal
 
 from calibration.trace_formats.base import Head, ImportSettings, Parsed
 from calibration.trace_formats.fields import FieldError, first_of, identifier, part, whole
-from calibration.trace_formats.message_shapes import text_of, unpacked
 from calibration.trace_formats.own_records import MAX_TRIAL
+from calibration.trace_formats.said import text_of, unpacked
 from calibration.trace_formats.span_shelf import RunPart, SpanFormat, WholeRun, part_id
 from calibration.trace_formats.span_trees import build_trace
 from calibration.trace_formats.spans import (
@@ -381,11 +381,14 @@ def _sdk_answer(attributes: Mapping[str, object]) -> object:
     """Return the answer that the AI SDK writes: text, calls of tools, or an object."""
     text = first_of(attributes, "ai.response.text", "ai.response.object")
     calls = unpacked(attributes.get("ai.response.toolCalls"))
-    if text is None and not calls:
+    files = _list(unpacked(attributes.get("ai.response.files")))
+    thought = unpacked(attributes.get("ai.response.reasoning"))
+    if text is None and not calls and not files and not thought:
         return None
-    parts = [{"type": "tool-call", **call} for call in _list(calls) if isinstance(call, dict)]
+    parts = [{"type": "file", **file} for file in files if isinstance(file, dict)]
+    parts += [{"type": "tool-call", **call} for call in _list(calls) if isinstance(call, dict)]
     content = [{"type": "text", "text": text}] if isinstance(text, str) and text else []
-    return [{"role": "assistant", "content": [*content, *parts]}]
+    return [{"role": "assistant", "reasoning": thought, "content": [*content, *parts]}]
 
 
 def _status(code: object) -> str | None:

@@ -22,7 +22,6 @@ from calibration.trace_formats.fields import (
     FieldError,
     as_list,
     as_object,
-    bounded_metadata,
     first_of,
     flag,
     graded,
@@ -42,8 +41,10 @@ from calibration.trace_formats.fields import (
     whole,
     wrong,
 )
+from calibration.trace_formats.message_shapes import read_said
 from calibration.trace_formats.messages import Clock, Transcript, call_arguments, read_messages
 from calibration.trace_formats.reliability_fields import RELIABILITY_FIELDS, read_reliability
+from calibration.trace_formats.said import Unseen
 
 RECORD_SOURCE = "records"
 MAX_TRIAL = 1_000_000
@@ -104,6 +105,7 @@ def parse_record(
     model = identifier(row.get("model"), "model") or identifier(row.get("agent"), "agent")
     simulated = flag(row.get("simulated"), "simulated") or False
     units = number(row.get("units"), "units", above_zero=True)
+    unseen = Unseen()
     trace = Trace(
         trace_id=trace_id,
         source=RECORD_SOURCE,
@@ -112,11 +114,11 @@ def parse_record(
         task_id=task_id,
         task_key=f"{RECORD_SOURCE}/{found or workflow}/{task_id}",
         trial=whole(row.get("trial"), "trial", maximum=MAX_TRIAL) or 0,
-        prompt=required_text(row.get("prompt"), "prompt"),
+        prompt=unseen.text(required_text(row.get("prompt"), "prompt")) or "",
         inputs=read_inputs(row.get("inputs")),
         sub_goals=read_sub_goals(row.get("sub_goals")),
-        steps=_unnamed(_steps(row.get("steps")), row),
-        response=readable(row.get("response")) or None,
+        steps=_unnamed(_steps(row.get("steps"), unseen), row),
+        response=_response(row, row.get("response"), unseen),
         status=identifier(row.get("status"), "status"),
         model=model,
         agent_version=identifier(row.get("agent_version"), "agent_version"),
@@ -126,12 +128,23 @@ def parse_record(
         units=1.0 if units is None else units,
         total_tokens=whole(row.get("total_tokens"), "total_tokens"),
         success_criteria=text(row.get("success_criteria"), "success_criteria"),
-        metadata=bounded_metadata(extra_metadata(row, FIELDS)),
+        metadata=unseen.metadata(extra_metadata(row, FIELDS)),
         simulated=simulated,
         **read_reliability(row),
     )
     verdict = _verdict(row.get("verdict"), trace_id, simulated, settings.taxonomy)
     return Parsed(trace=trace, verdict=verdict, line=line, file=str(file))
+
+
+def _response(row: Mapping[str, object], response: object, unseen: Unseen) -> str | None:
+    """Return the answer of a run, which may be a refusal beside it."""
+    if isinstance(response, dict):  # a message, or the whole answer of a model API
+        parts = read_said(response, "assistant", unseen)
+        texts = [one.text for one in parts if one.kind == "text" and one.role == "assistant"]
+        if texts:
+            return texts[-1]
+    answer = {"content": response, "refusal": row.get("refusal")}
+    return unseen.message(answer, "assistant").text or None
 
 
 def extra_metadata(
@@ -177,20 +190,21 @@ def read_sub_goals(value: object) -> tuple[SubGoal, ...]:
     return tuple(goals)
 
 
-def _steps(value: object) -> tuple[Step, ...]:
+def _steps(value: object, unseen: Unseen) -> tuple[Step, ...]:
     steps: list[Step] = []
     earlier: set[str] = set()
     for index, item in enumerate(as_list(value, "steps"), start=1):
         where = f"steps[{index}]"
         entry = _entry(item, where)
+        role = required_id(entry.get("role"), f"{where}.role")
         steps.append(
             Step(
                 step_id=identifier(entry.get("step_id"), f"{where}.step_id") or f"s{index}",
-                role=required_id(entry.get("role"), f"{where}.role"),
-                content=readable(entry.get("content")),
+                role=role,
+                content=_content(entry, role, unseen),
                 tool=identifier(entry.get("tool"), f"{where}.tool"),
                 arguments=readable(entry.get("arguments")),
-                result=readable(entry.get("result")),
+                result=unseen.returned(entry.get("result")),
                 error=flag(entry.get("error"), f"{where}.error") or False,
                 tokens_in=whole(entry.get("tokens_in"), f"{where}.tokens_in"),
                 tokens_out=whole(entry.get("tokens_out"), f"{where}.tokens_out"),
@@ -205,6 +219,15 @@ def _steps(value: object) -> tuple[Step, ...]:
         earlier.add(steps[-1].step_id)
     _refuse_repeats([step.step_id for step in steps], "steps", "step_id")
     return tuple(steps)
+
+
+def _content(entry: Mapping[str, object], role: str, unseen: Unseen) -> str | None:
+    """Return the text of a step; calls and results in it are written out, for they are no steps."""
+    content, others = unseen.message(entry, role)
+    if content is None and not others:
+        return None
+    written = (f"{one.tool or 'tool'}: {one.arguments or one.text or ''}" for one in others)
+    return "\n".join(filter(None, (content, *written)))
 
 
 def _unnamed(steps: tuple[Step, ...], row: Mapping[str, object]) -> tuple[Step, ...]:
@@ -281,7 +304,8 @@ def parse_transcript(
     started = _started(row, settings)
     clock = Clock(start=started, zone=settings.zone)
     said = "transcript" if row.get("messages") is None else "messages"
-    spoken = read_messages(as_list(row.get(said), said), said, clock=clock)
+    unseen = Unseen()
+    spoken = read_messages(as_list(row.get(said), said), said, unseen, clock=clock)
     result = _result(row)
     units = number(row.get("units"), "units", above_zero=True)
     model = identifier(row.get("model"), "model") or identifier(row.get("agent"), "agent")
@@ -298,9 +322,9 @@ def parse_transcript(
         inputs=read_inputs(row.get("inputs")),
         sub_goals=read_sub_goals(row.get("sub_goals")),
         steps=_unnamed(
-            _with_calls(spoken, as_list(row.get("tool_calls"), "tool_calls"), clock), row
+            _with_calls(spoken, as_list(row.get("tool_calls"), "tool_calls"), clock, unseen), row
         ),
-        response=readable(result.get("response")) or spoken.response,
+        response=_response(row, result.get("response"), unseen) or spoken.response,
         status=_status(result.get("status"), "result.status"),
         model=model,
         agent_version=identifier(row.get("agent_version"), "agent_version"),
@@ -312,7 +336,7 @@ def parse_transcript(
         if row.get("total_tokens") is None
         else whole(row.get("total_tokens"), "total_tokens"),
         success_criteria=text(row.get("success_criteria"), "success_criteria"),
-        metadata=bounded_metadata(_metadata(row)),
+        metadata=unseen.metadata(_metadata(row)),
         simulated=flag(row.get("simulated"), "simulated") or False,
         **read_reliability(row),
     )
@@ -390,7 +414,9 @@ def _prompt(row: Mapping[str, object], spoken: Transcript, task_id: str) -> str:
     return spoken.first_user or f"Task {task_id}; the file does not say what was asked."
 
 
-def _with_calls(spoken: Transcript, calls: list[object], clock: Clock) -> tuple[Step, ...]:
+def _with_calls(
+    spoken: Transcript, calls: list[object], clock: Clock, unseen: Unseen
+) -> tuple[Step, ...]:
     """Merge the list of tool calls into the steps of the messages.
 
     A call is matched by its id, else by its tool's name in order: it adds its latency, and its
@@ -409,7 +435,7 @@ def _with_calls(spoken: Transcript, calls: list[object], clock: Clock) -> tuple[
     extra = []
     taken = set(results.values())
     for index, call in enumerate(calls, start=1):
-        step, call_id = _call_step(call, index, clock)
+        step, call_id = _call_step(call, index, clock, unseen)
         by_id = [i for i in called if call_id is not None and spoken.call_ids[i] == call_id]
         match = by_id or [i for i in called if steps[i].tool == step.tool]
         if not match:
@@ -447,7 +473,7 @@ def _next_result(steps: list[Step], at: int, taken: set[int]) -> int | None:
     return next((i for i in of_tool if steps[i].role == "tool" and i not in taken), None)
 
 
-def _call_step(call: object, index: int, clock: Clock) -> tuple[Step, str | None]:
+def _call_step(call: object, index: int, clock: Clock, unseen: Unseen) -> tuple[Step, str | None]:
     where = f"tool_calls[{index}]"
     if not isinstance(call, dict):
         raise FieldError(f"field {where!r}: must be an object")
@@ -459,7 +485,7 @@ def _call_step(call: object, index: int, clock: Clock) -> tuple[Step, str | None
         role="assistant",
         tool=required_id(first_of(call, "name", "tool"), f"{where}.name"),
         arguments=call_arguments(call),
-        result=readable(failure if result is None and named else result),
+        result=unseen.returned(failure if result is None and named else result),
         error=named or (isinstance(failure, bool) and failure),
         seconds=_seconds(call, where),
         at=clock.seconds(call.get("timestamp")),

@@ -6,6 +6,7 @@ the disk: no more than one run is in memory.
 
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,10 +25,11 @@ from calibration.trace_formats.base import (
     attempt,
 )
 from calibration.trace_formats.compressed import first_bytes
-from calibration.trace_formats.fields import FieldError, identifier, shown
+from calibration.trace_formats.fields import FieldError, first_of, identifier, shown
 from calibration.trace_formats.json_scanner import JsonText, decode_line, numbered_lines
 from calibration.trace_formats.own_files import first_line, sample_rows
 from calibration.trace_formats.parquet import PARQUET, parquet_rows
+from calibration.trace_formats.spans import time_of
 
 MAX_PARTS_OF_RUN = 50_000
 MAX_BYTES_OF_RUN = 3 * MAX_TRACE_BYTES  # each call of a model repeats what was said before
@@ -61,7 +63,10 @@ class RunPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeRun:
-    """All parts of one run; parts with the same id are one, where later values replace earlier."""
+    """All parts of one run; parts with the same id are one.
+
+    Where values differ, those of the span that ended count, else of the longer one, else the later.
+    """
 
     run_id: str
     about: Mapping[str, object]
@@ -276,12 +281,25 @@ Row = tuple[str, int, str, str | None, str]
 def _joined(run_id: str, rows: list[Row]) -> tuple[WholeRun, dict[str, int]]:
     """Return the parts of a run as one, and the files in which nothing of it was new."""
     found: dict[tuple[str, str], dict[str, object]] = {}
+    versions: dict[tuple[str, str], list[dict[str, object]]] = defaultdict(list)
     again: dict[str, int] = {}
     for file in dict.fromkeys(row[0] for row in rows):
         of_file = [row for row in rows if row[0] == file]
-        new = [_add(found.setdefault(key, {}), data) for key, data in _by_id(of_file).items()]
-        if not any(new):
+        added = False
+        for _, _, kind, span, text in of_file:
+            data = json.loads(text)
+            own = span if kind == "span" else data.get("id") or text if kind == "score" else ""
+            key = kind, str(own)
+            added |= _add(found.setdefault(key, {}), data)
+            if kind == "span":
+                versions[key].append(data)
+        if not added:
             again[file] = of_file[0][1]
+    for key, data in versions.items():
+        if len(data) > 1:
+            found[key] = {}
+            for version in sorted(data, key=_weight):
+                _add(found[key], version)
     whole = WholeRun(
         run_id=run_id,
         about=found.get(("run", ""), {}),
@@ -291,14 +309,18 @@ def _joined(run_id: str, rows: list[Row]) -> tuple[WholeRun, dict[str, int]]:
     return whole, again
 
 
-def _by_id(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, object]]:
-    """Return the parts in one file by kind and id."""
-    found: dict[tuple[str, str], dict[str, object]] = {}
-    for _, _, kind, span, text in rows:
-        data = json.loads(text)
-        own = span if kind == "span" else data.get("id") or text if kind == "score" else ""
-        _add(found.setdefault((kind, str(own)), {}), data)
-    return found
+def _weight(data: Mapping[str, object]) -> tuple[bool, float]:
+    """Return what decides between spans of one id: one that ended, else the longer."""
+    start, end = (
+        first_of(data, f"{which}Time", f"{which}_time", which) or None for which in ("start", "end")
+    )
+    if end is None:
+        return False, float(len(json.dumps(data)))
+    try:
+        first, last = time_of(start, "start"), time_of(end, "end")
+    except FieldError:
+        return True, 0.0
+    return True, 0.0 if first is None or last is None else (last - first).total_seconds()
 
 
 def _add(known: dict[str, object], data: Mapping[str, object]) -> bool:

@@ -21,8 +21,6 @@ from calibration.trace_formats.base import (
 )
 from calibration.trace_formats.fields import (
     FieldError,
-    bounded_metadata,
-    content_text,
     graded,
     identifier,
     note,
@@ -30,9 +28,11 @@ from calibration.trace_formats.fields import (
     readable,
     shown,
 )
-from calibration.trace_formats.message_shapes import Said, plain_text, read_said, unpacked
+from calibration.trace_formats.message_shapes import plain_text, read_said
 from calibration.trace_formats.own_records import NO_WORKFLOW
+from calibration.trace_formats.said import Said, Unseen, unpacked
 from calibration.trace_formats.spans import (
+    DOUBLED,
     OWN_SCORES,
     SINCE,
     RunFacts,
@@ -67,16 +67,17 @@ def build_trace(
     facts = replace(facts, scores=theirs)
     tree = SpanTree(spans)
     _refuse_fragments(facts, spans)
-    talk = _conversation(facts, tree)
+    unseen = Unseen()
+    talk = _conversation(facts, tree, unseen)
     steps = talk.steps(_start(facts, tree))
-    response = _answer(facts, tree, talk)
+    response = _answer(facts, tree, talk, unseen)
     model = _models(spans)
     found = _workflow(facts, spans)
     workflow = settings.workflow_for(found) or found
     trace_id = trace_identity(source, facts.source_id, facts.trial)
     task_id = facts.task_id or facts.source_id
     cost = facts.cost_usd
-    if cost is None and facts.costs_add_up:
+    if facts.costs_add_up and (cost is None or tree.is_doubled(cost)):
         cost = tree.cost()
     trace = Trace(
         trace_id=trace_id,
@@ -86,7 +87,7 @@ def build_trace(
         task_id=task_id,
         task_key=f"{source}/{found}/{task_id}",
         trial=facts.trial,
-        prompt=_task(facts, tree, talk),
+        prompt=_task(facts, tree, talk, unseen),
         steps=steps,
         response=response,
         status=facts.status,
@@ -96,7 +97,7 @@ def build_trace(
         latency_s=facts.latency_s if facts.latency_s is not None else tree.latency(),
         cost_usd=cost,
         total_tokens=facts.total_tokens if facts.total_tokens is not None else tree.tokens(),
-        metadata=bounded_metadata(_metadata(facts, tree)),
+        metadata=unseen.metadata(_metadata(facts, tree)),
     )
     verdicts = _verdicts(source, facts.scores, trace_id, settings.taxonomy)
     return Parsed(
@@ -147,10 +148,11 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Talk:
-    """The conversation of a run: each message once."""
+    """The conversation of a run: each message once; several may have an id, the oldest first."""
 
+    unseen: Unseen
     entries: list[_Entry] = field(default_factory=list)
-    _by_id: dict[tuple[str, str], _Entry] = field(default_factory=dict)
+    _by_id: dict[tuple[str, str], list[_Entry]] = field(default_factory=lambda: defaultdict(list))
     _by_content: dict[tuple[str, ...], list[_Entry]] = field(
         default_factory=lambda: defaultdict(list)
     )
@@ -167,19 +169,19 @@ class _Talk:
                 entry = self._add(_Entry(said=said, at=at))
             elif said.call_id and entry.said.call_id is None:
                 entry.said = replace(entry.said, call_id=said.call_id)
-                self._by_id[said.kind, said.call_id] = entry
+                self._by_id[said.kind, said.call_id].append(entry)
             used.add(id(entry))
 
     def _known(
         self, said: Said, used: set[int], next_of: dict[tuple[str, ...], int]
     ) -> _Entry | None:
         if said.call_id is not None:
-            entry = self._by_id.get((said.kind, said.call_id))
-            if entry is None and said.kind == "result":
-                call = self._by_id.get(("call", said.call_id))
-                entry = call.result if call is not None else None
-            if entry is not None:
-                return entry
+            same_id = [e for e in self._by_id[said.kind, said.call_id] if id(e) not in used]
+            if not same_id and said.kind == "result":
+                results = [call.result for call in self._by_id["call", said.call_id]]
+                same_id = [e for e in results if e is not None and id(e) not in used]
+            if same_id:
+                return next((e for e in same_id if e.said.content == said.content), same_id[0])
         content = said.content
         same = self._by_content[content]
         at = next_of.get(content, 0)
@@ -210,11 +212,14 @@ class _Talk:
             first = False
 
     def _spoken(self, said: Said) -> bool:
-        """Return whether a model has made this call before, or whether its result is known."""
-        call = self._by_id.get(("call", said.call_id or ""))
+        """Return whether a model has made this call before, or whether its result is known.
+
+        Some models number their calls anew in every turn: one with other content is another call.
+        """
+        calls = self._by_id["call", said.call_id or ""]
         if said.kind == "call":
-            return call is not None and call.spoken
-        return call is not None and call.result is not None
+            return any(call.spoken and call.said.content == said.content for call in calls)
+        return bool(calls) and all(call.result is not None for call in calls)
 
     def _taken_up(self, said: Said) -> _Entry | None:
         """Return the call that a span of its tool has shown before the model's own span ended."""
@@ -223,7 +228,7 @@ class _Talk:
                 entry.spoken = True
                 if said.call_id and entry.said.call_id is None:
                     entry.said = replace(entry.said, call_id=said.call_id)
-                    self._by_id["call", said.call_id] = entry
+                    self._by_id["call", said.call_id].append(entry)
                 return entry
         return None
 
@@ -234,7 +239,7 @@ class _Talk:
         self.entries.append(entry)
         self._by_content[said.content].append(entry)
         if said.call_id is not None:
-            self._by_id.setdefault((said.kind, said.call_id), entry)
+            self._by_id[said.kind, said.call_id].append(entry)
         if said.kind == "call":
             self._open[said.tool or ""].append(entry)
         elif said.kind == "result" and entry.answers is None:
@@ -246,7 +251,8 @@ class _Talk:
     def _asked(self, said: Said) -> _Entry | None:
         """Return the call that a result answers: by its id, else the oldest open call."""
         if said.call_id is not None:
-            return self._by_id.get(("call", said.call_id))
+            calls = self._by_id["call", said.call_id]
+            return next((c for c in calls if c.result is None), calls[-1] if calls else None)
         named = [said.tool] if said.tool else list(self._open)
         waiting = (entry for tool in named for entry in self._open[tool])
         return next((entry for entry in waiting if entry.result is None), None)
@@ -257,11 +263,13 @@ class _Talk:
 
     def call(self, span: Span, tool: str) -> _Entry:
         """Return the call that a span of a tool carries out."""
-        returned = next((s for s in read_said(span.returned) if s.kind == "result"), None)
+        messages = read_said(span.returned, "tool", self.unseen)
+        returned = next((s for s in messages if s.kind == "result"), None)
         call_id = span.call_id or (returned.call_id if returned is not None else None)
-        if call_id is not None and (entry := self._by_id.get(("call", call_id))) is not None:
-            entry.of_span = True
-            return entry
+        if call_id is not None and (calls := self._by_id["call", call_id]):
+            known = next((call for call in calls if not call.of_span), calls[-1])
+            known.of_span = True
+            return known
         said = Said(
             kind="call", role="assistant", tool=tool, arguments=_arguments(span.given),
             call_id=call_id,
@@ -278,7 +286,7 @@ class _Talk:
 
     def returned(self, span: Span, call: _Entry) -> None:
         """Add the result that a span of a tool returned, if it is not known."""
-        text = _result_text(span.returned)
+        text = _result_text(span.returned, self.unseen)
         if call.result is not None:
             call.result.failed |= span.failed
             call.result.seconds = _seconds(span)
@@ -318,7 +326,7 @@ class _Talk:
                     else None,
                     arguments=said.arguments,
                     result=said.text if said.kind == "result" else None,
-                    error=entry.failed,
+                    error=entry.failed or said.failed,
                     tokens_in=entry.tokens[0],
                     tokens_out=entry.tokens[1],
                     seconds=entry.seconds,
@@ -362,28 +370,34 @@ def _arguments(given: object) -> str | None:
     return readable(value)
 
 
-def _result_text(returned: object) -> str | None:
+def _result_text(returned: object, unseen: Unseen) -> str | None:
     """Return the text of what a tool returned; None where it is empty."""
-    said = [s for s in read_said(returned, "tool") if s.kind == "result"]
+    said = [s for s in read_said(returned, "tool", unseen) if s.kind == "result"]
     if said:
         return said[0].text
     value = unpacked(returned)
     if value in (None, "", {}, []):
         return None
     if isinstance(value, dict) and set(value) == {"content"} and isinstance(value["content"], list):
-        return content_text(value["content"])
-    return returned if isinstance(returned, str) and isinstance(value, str) else readable(value)
+        return unseen.text(value["content"], "tool")
+    if isinstance(value, str):
+        return unseen.text(returned if isinstance(returned, str) else value, "tool")
+    return unseen.returned(value)
 
 
-def _conversation(facts: RunFacts, tree: SpanTree) -> _Talk:
+def _conversation(facts: RunFacts, tree: SpanTree, unseen: Unseen) -> _Talk:
     """Return what was said and done, in the order of time."""
-    talk = _Talk()
+    talk = _Talk(unseen)
     graders = {span.span_id for span in tree.spans if span.kind == "grader"}
     hidden = graders | tree.within(graders)
-    spoken = _spoken(tree, hidden)
+    spoken = _spoken(tree, hidden, unseen)
     if not spoken:
         given = [facts.given, *(span.given for span in tree.fronts)]
-        asked = (said for v in given if (said := read_said(v) or _asked_in_text(v)))
+        asked = (
+            said
+            for v in given
+            if (said := read_said(v, "user", unseen) or _asked_in_text(v, unseen))
+        )
         talk.hear(next(asked, ()), _start(facts, tree))
     started: dict[str, _Entry] = {}
     for _, _, event, span in sorted(_events(tree, hidden, spoken), key=lambda e: e[:2]):
@@ -399,7 +413,7 @@ def _conversation(facts: RunFacts, tree: SpanTree) -> _Talk:
             talk.returned(span, started[span.span_id])
     if not any(answer for _, answer in spoken.values()):
         results = [facts.returned, *(span.returned for span in reversed(tree.fronts))]
-        answers = (said for v in results if (said := read_said(v, "assistant")))
+        answers = (said for v in results if (said := read_said(v, "assistant", unseen)))
         talk.hear(next(answers, ()), None)
     return talk
 
@@ -407,7 +421,7 @@ def _conversation(facts: RunFacts, tree: SpanTree) -> _Talk:
 Heard = tuple[tuple[Said, ...], tuple[Said, ...]]
 
 
-def _spoken(tree: SpanTree, hidden: set[str]) -> dict[str, Heard]:
+def _spoken(tree: SpanTree, hidden: set[str], unseen: Unseen) -> dict[str, Heard]:
     """Return what each call of a model was given and answered, where that can be read.
 
     Where two spans hold the same call, one within the other, the inner one counts, completed by
@@ -417,21 +431,38 @@ def _spoken(tree: SpanTree, hidden: set[str]) -> dict[str, Heard]:
     models = {span.span_id: span for span in tree.spans if span.kind == "model"}
     inner: dict[str, list[str]] = defaultdict(list)
     calls = [span for span in tree.calls() if span.span_id not in hidden]
+    retried = _retried(tree, calls)
     for span in calls:
         if (parent := tree.parent[span.span_id]) in models and parent is not None:
             inner[parent].append(span.span_id)
     for span in calls:
-        given = read_said(span.given) or _asked_in_text(span.given)
-        answer = read_said(span.returned, "assistant") or _answered_in_text(span.returned)
+        given = read_said(span.given, "user", unseen) or _asked_in_text(span.given, unseen)
+        answer = read_said(span.returned, "assistant", unseen) or _answered_in_text(
+            span.returned, unseen
+        )
         parent = tree.parent[span.span_id]
         if parent is not None and inner.get(parent) == [span.span_id]:
             outer = models[parent]
-            given = given or read_said(outer.given)
-            told = read_said(outer.returned, "assistant")
+            given = given or read_said(outer.given, "user", unseen)
+            told = read_said(outer.returned, "assistant", unseen)
             answer = told if _said_more(told, answer) else answer
+        if span.span_id in retried:
+            answer = ()
         if given or answer:
             found[span.span_id] = given, answer
     return found
+
+
+def _retried(tree: SpanTree, calls: Sequence[Span]) -> set[str]:
+    """Return the calls of a model that failed and were made again: what they left is no answer."""
+    again: set[tuple[str | None, str]] = set()
+    failed: set[str] = set()
+    for span in reversed(calls):
+        key = tree.parent[span.span_id], readable(span.given) or ""
+        if span.failed and key in again:
+            failed.add(span.span_id)
+        again.add(key)
+    return failed
 
 
 def _said_more(one: Sequence[Said], other: Sequence[Said]) -> bool:
@@ -440,13 +471,13 @@ def _said_more(one: Sequence[Said], other: Sequence[Said]) -> bool:
     return found[0] > found[1]
 
 
-def _asked_in_text(given: object) -> tuple[Said, ...]:
-    text = plain_text(given, answer=False)
+def _asked_in_text(given: object, unseen: Unseen) -> tuple[Said, ...]:
+    text = plain_text(given, unseen, answer=False)
     return (Said(kind="text", role="user", text=text),) if text else ()
 
 
-def _answered_in_text(returned: object) -> tuple[Said, ...]:
-    text = plain_text(returned, answer=True)
+def _answered_in_text(returned: object, unseen: Unseen) -> tuple[Said, ...]:
+    text = plain_text(returned, unseen, answer=True)
     return (Said(kind="text", role="assistant", text=text),) if text else ()
 
 
@@ -490,37 +521,39 @@ def _start(facts: RunFacts, tree: SpanTree) -> datetime | None:
     return facts.started or (min(starts) if starts else None)
 
 
-def _task(facts: RunFacts, tree: SpanTree, talk: _Talk) -> str:
+def _task(facts: RunFacts, tree: SpanTree, talk: _Talk, unseen: Unseen) -> str:
     """Return what the user asked: from the run, from its first spans, or from the transcript."""
     candidates = [facts.given, *(span.given for span in tree.fronts)]
     for value in candidates:
-        asked = [s.text for s in read_said(value) if s.kind == "text" and s.role == "user"]
+        messages = read_said(value, "user", unseen)
+        asked = [s.text for s in messages if s.kind == "text" and s.role == "user"]
         if asked and asked[0]:
             return asked[0]
-        if not asked and (text := plain_text(value, answer=False)):
+        if not asked and (text := plain_text(value, unseen, answer=False)):
             return text
     heard = (e.said.text for e in talk.entries if e.said.kind == "text" and e.said.role == "user")
     if (first := next(heard, None)) is not None:
         return first
-    rest = next((text for v in candidates if v and (text := readable(unpacked(v)))), None)
+    rest = next((text for v in candidates if v and (text := unseen.text(unpacked(v)))), None)
     return rest or "The file does not say what was asked."
 
 
-def _answer(facts: RunFacts, tree: SpanTree, talk: _Talk) -> str | None:
+def _answer(facts: RunFacts, tree: SpanTree, talk: _Talk, unseen: Unseen) -> str | None:
     """Return the answer of the run or of its last first span, else the last text of the agent."""
     candidates = [facts.returned, *(span.returned for span in reversed(tree.fronts))]
     for value in candidates:
-        said = read_said(value, "assistant")
+        said = read_said(value, "assistant", unseen)
         texts = [s.text for s in said if s.kind == "text" and s.role == "assistant"]
         if texts:
             return texts[-1]
-        if not said and (text := plain_text(value, answer=True)):
+        if not said and (text := plain_text(value, unseen, answer=True)):
             return text
     said_last = [e.said for e in talk.entries if e.said.kind == "text"]
     texts = [said.text for said in said_last if said.role == "assistant"]
     if texts:
         return texts[-1]
-    return next((readable(unpacked(v)) for v in candidates if v not in (None, "", {}, [])), None)
+    rest = (unpacked(v) for v in candidates if v not in (None, "", {}, []))
+    return next((unseen.text(value, "assistant") for value in rest), None)
 
 
 def _models(spans: Sequence[Span]) -> str | None:
@@ -544,6 +577,14 @@ def _metadata(facts: RunFacts, tree: SpanTree) -> Iterator[tuple[str, object]]:
     yield "spans", len(tree.spans) or None
     yield "spans_without_parent", tree.missing or None
     yield "circles_of_spans", tree.circles or None
+    if facts.costs_add_up and facts.cost_usd is not None and tree.is_doubled(facts.cost_usd):
+        leaves = tree.cost()
+        yield DOUBLED, True
+        yield (
+            "cost_note",
+            f"the stated total of {facts.cost_usd:.6g} USD holds costs twice: an observation "
+            f"repeats those within it; the sum without them is {leaves:.6g} USD",
+        )
     if facts.cost_usd is None and (unpriced := tree.unpriced()):
         yield "cost_note", f"{unpriced} calls of a model have tokens and no cost: price not known"
 

@@ -17,6 +17,7 @@ Kind = Literal["model", "tool", "agent", "grader", "embedding", "other"]
 
 # A larger number of one unit is a time in the next one: seconds, milli-, micro- and nanoseconds.
 _UNITS = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (float("inf"), 1e9))
+DOUBLED = "doubled_cost"  # in the metadata of a run
 SINCE = datetime(1970, 1, 1, tzinfo=UTC)
 
 # Names of scores that `asr push` and exports gave to a platform begin with this. When a trace is
@@ -184,6 +185,13 @@ class SpanTree:
         leaves = priced - self.holding(priced)
         costs = [s.cost_usd for s in self.spans if s.span_id in leaves and s.cost_usd is not None]
         return number(math.fsum(costs), "cost", maximum=MAX_COST_USD) if costs else None
+
+    def is_doubled(self, total: float) -> bool:
+        """Return whether a total is that of all spans with a cost, though some hold others."""
+        priced = {span.span_id for span in self.spans if span.cost_usd is not None}
+        every = math.fsum(s.cost_usd for s in self.spans if s.cost_usd is not None)
+        nested = bool(priced & self.holding(priced))
+        return nested and math.isclose(total, every, rel_tol=1e-6, abs_tol=1e-9)
 
     def unpriced(self) -> int:
         """Return the number of model calls with counted tokens and no cost, theirs or around."""

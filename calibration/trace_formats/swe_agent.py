@@ -27,8 +27,6 @@ from calibration.trace_formats.base import (
 from calibration.trace_formats.fields import (
     FieldError,
     as_list,
-    bounded_metadata,
-    content_text,
     first_of,
     identifier,
     note,
@@ -40,6 +38,7 @@ from calibration.trace_formats.fields import (
 )
 from calibration.trace_formats.json_scanner import JsonText, decode_text
 from calibration.trace_formats.messages import read_messages
+from calibration.trace_formats.said import THOUGHT_FIELDS, Unseen
 
 SOURCE = "swe-agent"
 SUBMITTED = "submitted"
@@ -75,7 +74,8 @@ def _action(source: JsonText, at: int) -> object:
 def _parse(found: Mapping[str, object], path: Path, line: int, settings: ImportSettings) -> Parsed:
     """Convert a file into a trace and, if it was broken off, a verdict."""
     history = [_message(m) for m in as_list(found.get(HISTORY), HISTORY)]
-    spoken = read_messages([m for m in history if not part(m, "is_demo")], HISTORY)
+    unseen = Unseen()
+    spoken = read_messages([m for m in history if not part(m, "is_demo")], HISTORY, unseen)
     actions = as_list(found.get(TRAJECTORY), TRAJECTORY)
     if not spoken.steps and not actions:
         raise FieldError("has no step: 'trajectory' and 'history' are empty")
@@ -84,7 +84,7 @@ def _parse(found: Mapping[str, object], path: Path, line: int, settings: ImportS
     steps = spoken.steps
     if actions:
         asked = _before_the_first_action(steps)
-        taken = [_step(action, len(asked) + k) for k, action in enumerate(actions, start=1)]
+        taken = [_step(action, len(asked) + k, unseen) for k, action in enumerate(actions, start=1)]
         steps = (*asked, *taken)
     task_id = _stem(path)
     content = json.dumps([found.get(HISTORY), actions], sort_keys=True)
@@ -104,14 +104,14 @@ def _parse(found: Mapping[str, object], path: Path, line: int, settings: ImportS
         trial=0,
         prompt=spoken.first_user or f"Instance {task_id}; the file does not say what was asked.",
         steps=steps,
-        response=readable(part(info, "submission")) or spoken.response,
+        response=unseen.text(part(info, "submission")) or spoken.response,
         status=exit_status,
         model=_model(found.get("replay_config")),
         agent_version=identifier(part(info, "swe_agent_version"), "swe_agent_version"),
         latency_s=_latency(actions),
         cost_usd=None if cost == 0 and tokens else cost,  # 0: a model without a price
         total_tokens=tokens,
-        metadata=bounded_metadata(_metadata(info, found, history)),
+        metadata=unseen.metadata(_metadata(info, found, history)),
     )
     verdict = None
     if exit_status is not None and not exit_status.startswith(SUBMITTED):
@@ -143,18 +143,21 @@ def _before_the_first_action(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     return steps[: told[0] + 1] if told else steps[:first]
 
 
-def _step(action: object, place: int) -> Step:
+def _step(action: object, place: int, unseen: Unseen) -> Step:
     if not isinstance(action, dict):
         raise FieldError(f"field {TRAJECTORY!r}: step {place} must be an object")
     done = readable(action.get("action"))
+    # Models that think send their thoughts apart; `thought` is what they say.
+    speech = {name: action.get(name) for name in THOUGHT_FIELDS}
+    speech["content"] = first_of(action, "thought", "response")
     words = (done or "").split(maxsplit=1)
     return Step(
         step_id=f"s{place}",
         role="assistant",
-        content=content_text(first_of(action, "thought", "response")) or None,
+        content=unseen.message(speech, "assistant").text or None,
         tool=(words[0] if _TOOL.fullmatch(words[0]) else "shell") if words else None,
         arguments=done if words else None,
-        result=content_text(action.get("observation")),
+        result=unseen.text(action.get("observation"), "tool"),
         seconds=number(action.get("execution_time"), f"{TRAJECTORY}.execution_time"),
     )
 

@@ -32,8 +32,6 @@ from calibration.trace_formats.base import (
 from calibration.trace_formats.fields import (
     FieldError,
     as_list,
-    bounded_metadata,
-    content_text,
     graded,
     identifier,
     moment,
@@ -48,6 +46,7 @@ from calibration.trace_formats.fields import (
 from calibration.trace_formats.json_scanner import JsonText
 from calibration.trace_formats.messages import Clock, read_messages
 from calibration.trace_formats.reliability_fields import benchmark_calls
+from calibration.trace_formats.said import Unseen
 
 SOURCE = "tau2"
 INDEX = "results.json"
@@ -117,7 +116,7 @@ class _Context:
     def __init__(self, settings: ImportSettings, shared: dict[str, object]) -> None:
         self.settings = settings
         info = shared.get("info")
-        self.policy = content_text(part(info, "environment_info", "policy"))
+        self.policy = readable(part(info, "environment_info", "policy"))
         self.domain = _name(part(info, "environment_info", "domain_name")) or SOURCE
         self.model = _name(part(info, "agent_info", "llm"))
         kind = _name(part(info, "agent_info", "implementation"))
@@ -141,16 +140,18 @@ class _Context:
             raise FieldError("is a voice run ('ticks' in place of 'messages'): not supported")
         zone = self.settings.zone
         started = moment(run.get("start_time"), "start_time", zone)
+        unseen = Unseen()
         transcript = read_messages(
             as_list(run.get("messages"), "messages"),
             "messages",
+            unseen,
             clock=Clock(start=started, zone=zone),
         )
         cost = number(run.get("agent_cost"), "agent_cost", maximum=MAX_COST_USD)
         unpriced = cost == 0 and bool(transcript.tokens)
         task = self.tasks.get(task_id)
         criteria, calls = self._key(task_id)
-        policy = content_text(run.get("policy")) or self.policy
+        policy = readable(run.get("policy")) or self.policy
         trial = whole(run.get("trial"), "trial", maximum=1_000_000) or 0
         trace = Trace(
             trace_id=trace_identity(SOURCE, run_id, trial),
@@ -173,7 +174,7 @@ class _Context:
             total_tokens=transcript.tokens,
             success_criteria=criteria,
             expected_calls=calls,
-            metadata=bounded_metadata(self._metadata(run, task, unpriced)),
+            metadata=unseen.metadata(self._metadata(run, task, unpriced)),
         )
         verdict = _verdict(run, trace.trace_id, self.settings.taxonomy)
         return Parsed(trace=trace, verdict=verdict, line=line, file=str(file))
@@ -214,10 +215,10 @@ def _prompt(task: object, first_user: str | None, task_id: str) -> str:
     if isinstance(instructions, str):
         sections.append(instructions.strip())
     for key, title in _SCENARIO:
-        text = content_text(part(instructions, key))
+        text = readable(part(instructions, key))
         if text and text.strip():
             sections.append(f"{title}\n{text.strip()}")
-    ticket = content_text(part(task, "ticket"))
+    ticket = readable(part(task, "ticket"))
     if ticket and ticket.strip():
         sections.append(f"Ticket\n{ticket.strip()}")
     prompt = "\n\n".join(s for s in sections if s)
@@ -227,7 +228,7 @@ def _prompt(task: object, first_user: str | None, task_id: str) -> str:
 def _criteria(task: object) -> str | None:
     """Return purpose and evaluation criteria, the key of the grade, as text."""
     lines = []
-    purpose = content_text(part(task, "description", "purpose"))
+    purpose = readable(part(task, "description", "purpose"))
     if purpose:
         lines.append(f"Purpose: {purpose}")
     criteria = part(task, "evaluation_criteria")

@@ -16,8 +16,6 @@ from calibration.trace_formats.fields import (
     FieldError,
     as_list,
     as_object,
-    bounded_metadata,
-    content_text,
     graded,
     note,
     part,
@@ -30,6 +28,7 @@ from calibration.trace_formats.fields import (
 from calibration.trace_formats.json_scanner import JsonText
 from calibration.trace_formats.messages import read_messages
 from calibration.trace_formats.reliability_fields import benchmark_calls
+from calibration.trace_formats.said import Unseen
 
 SOURCE = "tau-bench"
 _POLICY = re.compile(r"#\s*(airline|retail)\s+agent\s+policy", re.IGNORECASE)
@@ -66,11 +65,11 @@ class _File:
         info = as_object(run.get("info"), "info")
         failure = readable(info.get("error"))
         messages = as_list(run.get("traj"), "traj") if failure is None else []
-        policy = None
+        policy, unseen = None, Unseen()
         if messages and part(messages[0], "role") == "system":
-            policy = content_text(part(messages[0], "content"))
+            policy = unseen.text(part(messages[0], "content"), "system")
             messages = messages[1:]
-        transcript = read_messages(messages, "traj", is_error=_is_error)
+        transcript = read_messages(messages, "traj", unseen, is_error=_is_error)
         task = info.get("task") or (self.tasks().get(task_id) if failure is not None else None)
         domain = _domain(policy or "") or self.domain
         workflow = self.settings.workflow_for(domain)
@@ -90,7 +89,7 @@ class _File:
             model=self.model,
             success_criteria=_criteria(task),
             expected_calls=benchmark_calls(part(task, "actions"), "kwargs"),
-            metadata=bounded_metadata(_metadata(info)),
+            metadata=unseen.metadata(_metadata(info)),
         )
         verdict = _verdict(run, trace.trace_id, self.settings.taxonomy)
         return Parsed(trace=trace, verdict=verdict, line=line, file=str(self.path))

@@ -79,7 +79,9 @@ def test_a_column_of_another_name_in_a_window_by_task(tmp_path: Path) -> None:
     for k, row in enumerate(rows):
         row["task_id"] = k // 4
     path = write(tmp_path / "f.csv", rows)
-    found = report(path, reading=ReadingOptions(columns={"tags": "of $n"}), since="2026-W41", until="2026-W41")
+    found = report(
+        path, reading=ReadingOptions(columns={"tags": "of $n"}), since="2026-W41", until="2026-W41"
+    )
     assert by_tag(found) == {"x": (40, 0.0)}
     # Ten tasks of four runs.
     assert found.by_tag[0].asr.n == 10

@@ -46,7 +46,7 @@ SEEDS: dict[str, list[str]] = {
     "langsmith": ["langsmith/runs.jsonl"],
     "phoenix": ["phoenix/spans.json"],
     "otel": ["otel/day-1.jsonl", "otel/day-2.jsonl"],
-    "openai-chat": ["chats.jsonl"],
+    "openai-chat": ["chats.jsonl", "parts.jsonl"],
 }
 NAMES = ["lamp-1-retail.json", "tau2.json", "records.jsonl", "transcripts.jsonl"]
 CASES = int(os.environ.get("ASR_FUZZ_CASES", "0"))

@@ -40,7 +40,7 @@ def test_every_field_of_a_sample(runs: list[Parsed]) -> None:
         ("assistant", None, None, None, False),
     ]
     assert trace.steps[3].call == trace.steps[2].step_id
-    assert trace.steps[2].content == "[reasoning]\nI look."
+    assert trace.steps[2].content == "I look."
 
 
 def test_epochs_are_trials_and_scores_are_verdicts(runs: list[Parsed]) -> None:

@@ -13,10 +13,15 @@ def test_every_field_of_a_chat(fixtures: Path, split: Any) -> None:
     trace, verdict = first.trace, first.verdict
     assert (trace.task_key, trace.trial) == ("openai-chat/kiosk/snack", 2)
     assert (trace.cost_usd, trace.latency_s, trace.model) == (0.02, 1.5, "maker/model-x")
-    assert (trace.prompt, trace.response) == ("A snack?\n[image_url]", "None is left.")
+    assert trace.prompt == "A snack?\n[picture 1: not shown here]"
+    assert trace.response == "None is left."
     assert verdict is not None
     assert (verdict.judge_id, verdict.outcome) == ("source:openai-chat", "complete")
-    assert trace.metadata == {"shelf": 3, "parallel_tool_calls": False, "tools": ["stock"]}
+    assert trace.metadata == {
+        "media_not_shown": 1, "media_kinds": {"picture": 1},
+        "media": [{"number": 1, "kind": "picture", "reference": "x"}],
+        "shelf": 3, "parallel_tool_calls": False, "tools": ["stock"],
+    }  # fmt: skip
     assert [(s.role, s.tool, s.call) for s in trace.steps[2:4]] == [
         ("assistant", "stock", None), ("tool", "stock", "s3")
     ]  # fmt: skip

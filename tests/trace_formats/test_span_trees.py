@@ -11,7 +11,8 @@ from calibration.analyses.trace_files import read_files
 from calibration.errors import TraceFormatError
 from calibration.trace_formats import ImportSettings, Parsed, read_traces, span_shelf, span_trees
 from calibration.trace_formats.fields import FieldError
-from calibration.trace_formats.message_shapes import canonical, plain_text, read_said
+from calibration.trace_formats.message_shapes import plain_text, read_said
+from calibration.trace_formats.said import canonical
 from calibration.trace_formats.spans import count, price, time_of
 from tests.trace_formats.conftest import Split, runs_of
 
@@ -209,7 +210,7 @@ SHAPES: list[tuple[object, list[tuple[str, str, str | None]]]] = [
     ({"prompt": "Hi?", "system": "Be kind."},
      [("text", "system", "Be kind."), ("text", "user", "Hi?")]),
     ({"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "?"}]},
-     [("text", "user", "[image_url]\n?")]),
+     [("text", "user", "[picture 1: not shown here]\n?")]),
     ({"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}},
      [("call", "assistant", None)]),
     ([{"role": "tool", "content": [{"type": "tool-result", "toolCallId": "k", "toolName": "f",

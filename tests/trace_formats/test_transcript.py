@@ -35,7 +35,7 @@ def test_every_field_of_a_transcript(runs: list[Parsed]) -> None:
     trace = runs[0].trace
     assert trace.trace_id == trace_identity("transcript", "transcripts/refund-7", 2)
     assert (trace.workflow, trace.task_key) == ("refunds", "transcript/refunds/refund-7")
-    assert trace.prompt == "Refund order 51.\n[image_url]"
+    assert trace.prompt == "Refund order 51.\n[picture 1: not shown here]"
     assert (trace.response, trace.status) == ("Order 51 is refunded.", "completed")
     assert (trace.cost_usd, trace.latency_s, trace.model) == (0.004, 3.1, "maker/model-x")
     assert trace.metadata["team"] == "blue"

@@ -19,6 +19,7 @@ from calibration.analyses.trace_files import (
     read_files,
     set_aside_csv,
     store_files,
+    unseen_words,
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.records import SetAside
@@ -31,7 +32,7 @@ WORK, UPLOAD, PATH, ZONE, ALL = (
     "import_work", "import_upload", "import_path", "import_zone", "import_all",
 )  # fmt: skip
 
-CHANGED = "import_changed"
+CHANGED, UNSEEN = "import_changed", "import_unseen"
 IMPORT_FOLDER = "ASR_IMPORT_FOLDER"
 
 # More rows or names than a person can look through are for the file and the mapping file.
@@ -179,6 +180,8 @@ def _preview(read: FilesRead, lines: tuple[str, ...]) -> None:
         name, _, text = line.partition(" ")
         if name in ("Complete", "Missing", "First") and text.strip():
             st.text(line)
+    if words := unseen_words(found):
+        st.text(f"{words}.")
     _set_aside(read.set_aside, "preview")
 
 
@@ -270,6 +273,10 @@ def _import(store: Store, work: Work, uploads: list[Any]) -> None:
         "Replace stored runs whose content changed", key=CHANGED,
         help="Only those that nobody has labelled; otherwise the stored ones stay",
     )  # fmt: skip
+    unseen = bool(held.preview.unseen_runs) and st.checkbox(
+        "Leave out runs with parts that reviewers cannot see", key=UNSEEN,
+        help="Pictures, sounds, files, and messages that were cut leave only a mark",
+    )  # fmt: skip
     pressed = st.button(
         f"Import {held.preview.n_traces:,} traces", key="import_store", type="primary"
     )
@@ -279,6 +286,7 @@ def _import(store: Store, work: Work, uploads: list[Any]) -> None:
     with on_disk(uploads, work.asked[1]) as (paths, folder):
         try:
             settings = _settings(work.asked, rules, store.taxonomy())
+            settings = replace(settings, leave_out_unseen=unseen)
             read = read_files(paths, settings, told=lambda reading: _tell(bar, reading))
             bar.progress(1.0, text=f"Storing {read.preview.n_traces:,} traces")
             # From here on nothing of Streamlit is touched: it could break the import off.
