@@ -50,7 +50,7 @@ from calibration.analyses.success_rate.report import (
     repetition,
     source_file,
 )
-from calibration.errors import CalibrationError, InputError
+from calibration.errors import CalibrationError, InputError, NoRunsError
 from calibration.records import VERSION, Workflow
 from calibration.runs import ProductionCounts, production_counts
 from calibration.runs.columns import OF_GATES
@@ -213,7 +213,7 @@ def refuse(counts: ProductionCounts, name: str, options: ReportOptions) -> None:
         why = "; ".join(f"{rows.n:,}: {rows.why}" for rows in counts.set_aside)
         windowed = options.since is not None or options.until is not None
         why = why or ("none is in the window" if windowed else "the file holds no rows")
-        raise CalibrationError(f"{name}: no run is left ({why}){hint(counts.set_aside)}")
+        raise NoRunsError(f"{name}: no run is left ({why}){hint(counts.set_aside)}")
     missing = counts.notes.no_cost
     if options.strict_cost and missing:
         raise CalibrationError(
@@ -545,6 +545,7 @@ def loaded_runs(
         costed={by: read.costed(by) for by in ("", *read.runs_by)},
         n_tasks=read.counts.n_tasks,
         earlier=before,
+        why_no_earlier="" if before else options.none_before("run"),
         lengths=read.counts.lengths,
     )
 
@@ -667,7 +668,10 @@ def _earlier(place: Place, taxonomy: Taxonomy, options: ReportOptions) -> Produc
     before = options.window_before
     if before is None:
         return None
-    return read_production(place, taxonomy=taxonomy, options=options, window=before)
+    try:
+        return read_production(place, taxonomy=taxonomy, options=options, window=before)
+    except NoRunsError:
+        return None
 
 
 def write_work_lists(

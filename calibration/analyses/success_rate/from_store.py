@@ -772,6 +772,7 @@ def loaded_runs(store: Store, rates: StoreRates, *, gates: GateQuery | None = No
             source, taxonomy=taxonomy, known_workflows_only=False, gates=gates
         )
     latency, cost, of_ceiling = listed_amounts(frame, tasks_by_week(counts))
+    earlier = _earlier(store, rates) if rates.options.compare_to else None
     return LoadedRuns(
         counts=counts,
         runs=rates.runs,
@@ -789,7 +790,8 @@ def loaded_runs(store: Store, rates: StoreRates, *, gates: GateQuery | None = No
         open=rates.disputed,
         costed={"": rates.loaded.labelled["cost_usd"].notna().to_numpy().astype(np.int64)},
         n_tasks=int(frame["task_key"].nunique()),
-        earlier=_earlier(store, rates) if rates.options.compare_to else None,
+        earlier=earlier,
+        why_no_earlier="" if earlier else rates.options.none_before("labelled run"),
         sampled=True,
         lengths=tuple(labelled_lengths(rates)),
     )

@@ -933,6 +933,8 @@ def _beside(report: SuccessRateReport) -> Iterator[tuple[str, str]]:
     if report.change is not None:
         name = resting(f"change, {report.change.later}", report.basis)
         yield name, points(report.change.asr).removesuffix(" +")
+    elif report.why_no_change:
+        yield "change", f"none; {report.why_no_change}"
     if report.cost.per_success.value is not None:
         name = resting("cost of a completed run", report.basis)
         yield name, money(report.cost.per_success)
@@ -1100,7 +1102,8 @@ def _outcomes(report: SuccessRateReport) -> Iterator[Block]:
         ),
     )
     if report.change is None:
-        yield small("No earlier runs to compare with.")
+        why = report.why_no_change
+        yield small(f"No change: {why}." if why else "No earlier runs to compare with.")
     else:
         yield from changes(report.change, titles_of(report), report.basis)
 
