@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 MOST_CHARACTERS = 200
 
+# Between the names of batches that are taken together.
+TOGETHER = "+"
+
 # Control characters, line and paragraph separators, and direction marks.
 _STEERING = re.compile(
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
@@ -109,6 +112,18 @@ def names_there(name: str, there: Iterable[str]) -> str:
     listed = ", ".join(other[:80] for other in known[:40]) + ", …" * (len(known) > 40)
     hint = f" (did you mean {folded[near[0]]!r:.80}?)" if near else ""
     return f"there are {listed or 'none'}{hint}"
+
+
+def named_batches(batch_id: str) -> str:
+    """Return joined names in words.
+
+    Examples
+    --------
+    >>> named_batches("production-001"), named_batches("production-001+production-002")
+    ('batch production-001', 'batches production-001 and production-002')
+    """
+    *first, last = batch_id.split(TOGETHER)
+    return f"batches {', '.join(first)} and {last}" if first else f"batch {last}"
 
 
 def points(value: float) -> str:

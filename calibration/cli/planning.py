@@ -109,8 +109,7 @@ def plan_labels(
     With --half-width it says how many traces that takes, with the judge and without it, and how
     many labels, hours and how much money the judge saves.
 
-    The spread of scores is measured on the labels of --batch; default: the newest batch with 50
-    labelled traces, else the one with most.
+    The spread of scores is measured on the labels of --batch.
 
     \b
     asr plan labels --n 200 --labels-wanted 2 --overlap 0.25
@@ -352,7 +351,8 @@ def plan_trials_command(
 @click.option("--judge", "judge_id", help="Use the verdicts of this judge for --allocate.")
 @click.option(
     "--basis",
-    help="Take the spread of scores from the labels of this batch; without it, of a recent one.",
+    help="Take the spread of scores from the labels of this batch; without it, of those of the "
+    "rate.",
 )
 @click.option(
     "--certificate",
@@ -459,7 +459,9 @@ def _lead(store: Store, name: str | None) -> str:
     show_default=True,
     help="Aim at this half-width for the error rate of the accepted verdicts.",
 )
-@click.option("--basis", help="Take earlier labels from this batch; without it, from a recent one.")
+@click.option(
+    "--basis", help="Take earlier labels from this batch; without it, from those of the rate."
+)
 @click.option("--workflow", help="Take traces of this workflow only.")
 @click.option(
     "--labels-wanted",

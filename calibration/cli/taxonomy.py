@@ -33,6 +33,7 @@ from calibration.cli.terminal import (
     print_lines,
     print_result,
     taxonomy_in_force,
+    with_batch,
     with_columns,
     with_confidence,
     with_json,
@@ -86,7 +87,7 @@ def use(file: Path, path: Path, as_data: bool) -> None:
 @taxonomy.command()
 @click.argument("files", nargs=-1)
 @with_store
-@click.option("--batch", "batch_id", help="Take the labelled traces of this batch of the store.")
+@with_batch
 @click.option(
     "--percentile",
     type=FiniteRange(0, 1, min_open=True, max_open=True),

@@ -91,9 +91,12 @@ def with_store(command: Command) -> Command:
 
 
 def with_batch(command: Command) -> Command:
-    """Add --batch."""
+    """Add --batch, for what `choose_batch` and `pooled_id` take."""
     return click.option(
-        "--batch", "batch_id", help="Use this batch; without it, the newest one is used."
+        "--batch",
+        "batch_id",
+        help="Use this batch; without it, the newest random sample: the newest one that has "
+        "labels, where labels are read, and for rates and exports the earlier ones with it.",
     )(command)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibration.statistics.estimate import OK, Estimate
-from calibration.text import shown
+from calibration.text import named_batches, sentence, shown
 
 SIMULATED = "SIMULATED DATA: labels, verdicts and production runs are drawn at random."
 CHOSEN = "  These traces were chosen, not drawn at random: this holds for them only."
@@ -159,11 +159,13 @@ class Headline:
 class Document:
     """A whole report; `banners` come before everything else. Some have no headline.
 
+    `source` names what was read, in the first line: the batches of a store.
     `brief` is what a terminal shows below the headline unless it is asked for everything; None is
     everything. `then` is the command that comes next, without ``asr``.
     """
 
     title: str
+    source: str = ""
     about: tuple[str, ...] = ()
     headline: Headline | None = None
     banners: tuple[str, ...] = ()
@@ -177,6 +179,17 @@ ESTIMANDS = {
     "process": "the rate is that of runs like these: tasks and runs are a sample",
     "these_runs": "the rate is the mean of these {n:,} runs themselves, not of runs like them",
 }
+
+
+def batches_read(batch_id: str | None) -> str:
+    """Return the first line of what is read from batches of a store; empty without any.
+
+    Examples
+    --------
+    >>> batches_read("production-001+production-002")
+    'Batches production-001 and production-002.'
+    """
+    return "" if batch_id is None else sentence(named_batches(batch_id))
 
 
 def figure(result: Estimate, digits: int = 3) -> str:
@@ -326,6 +339,7 @@ def text_lines(document: Document) -> Iterator[str]:
     """Yield the lines of a document."""
     for banner in document.banners:
         yield shown(banner, most=600)
+    yield from _source(document)
     if document.headline is None:
         yield document.title
     else:
@@ -347,6 +361,7 @@ def brief_lines(document: Document) -> Iterator[str]:
     """Yield the lines of the answer that a document gives."""
     for banner in document.banners:
         yield shown(banner, most=600)
+    yield from _source(document)
     head = document.headline
     if head is None:
         yield document.title
@@ -358,6 +373,11 @@ def brief_lines(document: Document) -> Iterator[str]:
         yield from _beside(head)
     for block in document.brief or ():
         yield from _text_block(block)
+
+
+def _source(document: Document) -> Iterator[str]:
+    if document.source:
+        yield shown(document.source, most=600)
 
 
 def _figure_line(head: Headline) -> str:
@@ -448,7 +468,7 @@ def _markdown_lines(document: Document) -> Iterator[str]:
         yield ""
     if document.headline is not None:
         yield from _markdown_headline(document.headline)
-    for line in document.about:
+    for line in filter(None, (document.source, *document.about)):
         yield ""
         yield escaped(line)
     for section in document.sections:

@@ -196,7 +196,7 @@ def _body(document: Document) -> Iterator[str]:
     yield f"<h1>{_text(document.title)}</h1>"
     if document.headline is not None:
         yield from _headline(document.headline)
-    for line in document.about:
+    for line in filter(None, (document.source, *document.about)):
         yield f'<p class="lead">{_text(line)}</p>'
     yield "</header>"
     for number, section in enumerate(document.sections):

@@ -116,8 +116,8 @@ def draw_allocated(
     """Draw `n` traces at random within strata of verdict x workflow.
 
     Every stratum gets at least two traces; the inclusion probability n_h / N_h is stored. For
-    ``neyman`` the standard deviations of the scores come from the labels of `basis_batch` or of a
-    recent batch.
+    ``neyman`` the standard deviations of the scores come from the labels of `basis_batch`, by
+    default those of the rate.
     """
     if allocation not in ALLOCATIONS:
         raise InputError(f"allocation must be one of {', '.join(ALLOCATIONS)}, got {allocation!r}")

@@ -17,7 +17,6 @@ from calibration.agreement.ratings import count_patterns
 from calibration.analyses.evidence.data import UNKNOWN, CalibrationData, group_names
 from calibration.analyses.evidence.from_store import (
     INPUT_COLUMNS,
-    TOGETHER,
     Part,
     all_simulated,
     drawn_frame,
@@ -27,7 +26,6 @@ from calibration.analyses.evidence.from_store import (
     known_costs,
     labelled_traces,
     load_batch,
-    named_batches,
     source_judge,
     source_judges,
     started,
@@ -111,7 +109,15 @@ from calibration.success_rate.runs import (
     scores,
 )
 from calibration.taxonomy import Taxonomy
-from calibration.text import arms_left_out, calendar, counted, sentence, week_of
+from calibration.text import (
+    TOGETHER,
+    arms_left_out,
+    calendar,
+    counted,
+    named_batches,
+    sentence,
+    week_of,
+)
 
 NO_VERDICTS = "the store holds no verdicts; import a judge's verdicts to correct for its errors"
 BY = ("week", "workflow", "model", VERSION)

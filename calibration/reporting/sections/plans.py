@@ -18,6 +18,7 @@ from calibration.reporting.document import (
     Section,
     Table,
     Words,
+    batches_read,
     percent_number,
     table_of,
 )
@@ -99,6 +100,7 @@ def plan(found: Plan) -> Document:
     return Document(
         title=f"{found.n:,} of {found.population:,} traces"
         f"{overlap if found.labels_wanted > 1 else ''}: {found.n_labels:,} labels",
+        source=batches_read(found.basis),
         about=(ESTIMANDS[found.estimand].format(n=found.population),),
         banners=(SIMULATED,) if found.simulated else (),
         sections=(
@@ -243,6 +245,7 @@ def agreement_plan(planned: PlannedAgreement) -> Document:
         title=f"{NAMES[plan.coefficient]} to {half_width(plan.target)} "
         f"({100 * plan.confidence_level:g} %), {plan.n_raters} reviewers a trace, "
         f"alpha {plan.alpha:g} expected",
+        source=batches_read(planned.basis.batch_id),
         about=tuple(about),
         banners=(SIMULATED,) if planned.basis.simulated else (),
         sections=(Section(title="", blocks=(Facts(items=needed), Listing(items=planned.notes))),),

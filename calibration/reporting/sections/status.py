@@ -9,6 +9,7 @@ from calibration.reporting.document import (
     Listing,
     Name,
     Section,
+    batches_read,
     percent,
 )
 from calibration.statistics.estimate import OK, Estimate
@@ -81,6 +82,7 @@ def document(found: StoreStatus) -> Document:
         sections.append(Section(title="Batches, newest first", blocks=(Facts(items=facts),)))
     return Document(
         title=rate_words(found.rate),
+        source=batches_read(found.rated),
         about=tuple(about),
         banners=(SIMULATED,) if found.simulated else (),
         sections=tuple(sections),

@@ -35,6 +35,7 @@ from calibration.reporting.document import (
     Table,
     Trend,
     Words,
+    batches_read,
     notes,
     percent,
     rate_sentence,
@@ -786,6 +787,7 @@ def document(report: SuccessRateReport) -> Document:
     )
     return Document(
         title=TITLE,
+        source=_source(report),
         about=(report.target,),
         headline=headline(
             "Agent Success Rate (ASR)",
@@ -913,6 +915,12 @@ def _signals_answer(report: SuccessRateReport) -> str:
 def _left_out_answer(report: SuccessRateReport) -> str:
     total = sum(row.n for row in report.set_aside)
     return counted(total, "row") if total else "nothing"
+
+
+def _source(report: SuccessRateReport) -> str:
+    """Return the batches of a store whose labels are behind the rate; nothing of files."""
+    batch = report.origin.settings.get("batch")
+    return batches_read(batch) if report.judged is not None and isinstance(batch, str) else ""
 
 
 def in_a_sentence(report: SuccessRateReport) -> str:
