@@ -1,5 +1,6 @@
 """Commands that plan and draw a batch, escalate uncertain verdicts, and audit the rest."""
 
+import secrets
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -51,6 +52,8 @@ from calibration.store import Store
 from calibration.store.people import LEAD, ranks
 from calibration.tables.rows import under_our_names
 from calibration.tables.trials import OF_TRIALS, SUCCESS
+
+FRESH_SEEDS = 10**9
 
 
 def with_labels_wanted(command: Command) -> Command:
@@ -321,7 +324,10 @@ def plan_trials_command(
 )
 @click.option("--week", help="Name the week of --weekly, as 2026-W47.  [default: the last one]")
 @click.option(
-    "--seed", type=int, help="Set the seed of the draw; that of --weekly is the week itself."
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    help="Set the seed of the draw, to repeat it elsewhere.  [default: a fresh one, which is "
+    "printed; for --weekly the week itself]",
 )
 @click.option(
     "--audit-agreed",
@@ -382,14 +388,16 @@ def sample(
     """Draw a random batch of traces to label, and record how it was drawn.
 
     Every trace has the same chance, or with --allocate one that is recorded and that every
-    estimate then weighs by.
+    estimate then weighs by. A seed draws from the same traces once: the same draw again would be
+    no second sample.
 
     \b
+    asr sample --n 40
     asr sample --n 40 --seed 1
-    asr sample --n 200 --seed 1 --labels-wanted 2 --overlap 0.25 --by-workflow
-    asr sample --n 200 --seed 1 --allocate neyman --judge judge-1
-    asr sample --n 200 --seed 1 --certificate any
-    asr sample --audit-agreed 20 --seed 1 --by Lena
+    asr sample --n 200 --labels-wanted 2 --overlap 0.25 --by-workflow
+    asr sample --n 200 --allocate neyman --judge judge-1
+    asr sample --n 200 --certificate any
+    asr sample --audit-agreed 20 --by Lena
     asr sample --weekly 25
     """
     if sum(given is not None for given in (n, weekly, agreed)) != 1:
@@ -403,7 +411,7 @@ def sample(
         week = week or last_week(datetime.now(UTC))
         n, seed = weekly, seed_of_week(week) if seed is None else seed
     if seed is None:
-        raise InputError("--seed is needed, so that the draw can be repeated; any whole number")
+        seed = secrets.randbelow(FRESH_SEEDS)
     if lead is not None and agreed is None:
         raise InputError("--by is for --audit-agreed; add it or leave it out")
     if allocation is None and (judge_id is not None or basis is not None):

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,6 +18,8 @@ from calibration.store import UNLABELLED, Batch, Store, TraceFilter
 from calibration.store.batches import AUDIT, SELECTION, ids_digest
 from calibration.tables.rows import as_csv
 from calibration.text import first_day, weeks_of
+
+REPEATED = "seed {} drew {} {} already; leave --seed out for another draw, or take another seed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,8 @@ def draw_batch(store: Store, design: SamplingDesign, *, n: int, by_workflow: boo
     """Draw `n` traces without replacement, each with the same probability.
 
     The order is random too: the traces labelled when labelling stops are a random sample. With
-    `by_workflow` the draw is proportional to workflow size, see `draw_evenly`.
+    `by_workflow` the draw is proportional to workflow size, see `draw_evenly`. InputError if the
+    seed has drawn from the same traces, unless the design is for one draw only.
     """
     frame = drawn_from(store, design, n=n)
     ids = frame["trace_id"].to_numpy(dtype=str)
@@ -77,6 +80,7 @@ def draw_batch(store: Store, design: SamplingDesign, *, n: int, by_workflow: boo
         **recorded_population(frame, design),
         "overlap": design.overlap,
     }
+    refuse_repeated(store, design, recorded)
     if by_workflow:
         workflows = frame["workflow"].to_numpy(dtype=str)
         drawn = draw_evenly(ids, workflows, n=n, seed=design.seed)
@@ -105,9 +109,14 @@ def draw_audit(
             f"{n} agreed traces were asked for and there are {len(agreed)} that {reviewer_id} has "
             "not labelled; ask for fewer"
         )
+    trace_ids = draw_ids(np.array(agreed), n=n, seed=seed)
+    for batch in store.batches():
+        before = store.batch_items(batch.batch_id)["trace_id"] if batch.is_audit else ()
+        if batch.design.get("seed") == seed and set(before) == set(trace_ids):
+            raise InputError(REPEATED.format(seed, batch.batch_id, "these traces"))
     return store.add_batch(
         purpose="production",
-        trace_ids=draw_ids(np.array(agreed), n=n, seed=seed),
+        trace_ids=trace_ids,
         inclusion_probability=n / len(agreed),
         labels_wanted=1,
         design={
@@ -194,6 +203,23 @@ def recorded_population(frame: pd.DataFrame, design: SamplingDesign) -> dict[str
         "last_seq": int(frame["seq"].max()),
         "population_sha256": ids_digest(frame["trace_id"]),
     }
+
+
+def refuse_repeated(store: Store, design: SamplingDesign, recorded: Mapping[str, object]) -> None:
+    """Refuse a seed that has drawn from the same traces: two batches must be drawn independently.
+
+    A design that is stored once, and so returned when it is asked for again, passes.
+    """
+    if design.once or design.token is not None:
+        return
+    same = ("seed", "population_sha256")
+    for batch in store.batches():
+        # An escalation draws from the verdicts that were accepted.
+        if "audit_half_width" not in batch.design and all(
+            batch.design.get(name) == recorded[name] for name in same
+        ):
+            these = f"from the same {recorded['population']:,} traces"
+            raise InputError(REPEATED.format(design.seed, batch.batch_id, these))
 
 
 def store_batch(

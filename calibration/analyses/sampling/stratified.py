@@ -19,6 +19,7 @@ from calibration.analyses.sampling.draw import (
     draw_within,
     drawn_from,
     recorded_population,
+    refuse_repeated,
     store_batch,
 )
 from calibration.analyses.sampling.planning import earlier_batch
@@ -149,9 +150,10 @@ def draw_allocated(
         "n": n,
         **recorded_population(frame, design),
         "overlap": design.overlap,
-        "basis": None if basis is None else basis.batch.batch_id,
+        "basis": None if basis is None else basis.provenance.batch_id,
         "strata": _described(strata, drawn, sds),
     }
+    refuse_repeated(store, design, recorded)
     return store_stratified(store, design, frame, strata.of_trace, drawn, recorded)
 
 

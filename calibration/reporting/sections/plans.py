@@ -114,7 +114,7 @@ def plan(found: Plan) -> Document:
             ),
         ),
         brief=(Facts(items=tuple(facts)),),
-        then=f"sample --n {found.n} --seed 1"
+        then=f"sample --n {found.n}"
         + f" --labels-wanted {found.labels_wanted}" * (found.labels_wanted != 2)
         + f" --overlap {found.overlap:g}" * (found.overlap != 1),
     )
@@ -190,7 +190,7 @@ def drawn(found: DrawnBatch) -> Document:
     left_out = arms_left_out(n_perturbed) if n_perturbed else ""
     return Document(
         title=f"{batch.batch_id}: {batch.n_items} of {design['population']} traces, {chance}, "
-        f"{_wanted(found.labels_wanted)}",
+        f"{_wanted(found.labels_wanted)}, seed {design['seed']}",
         about=tuple(filter(None, (how, left_out))),
         sections=(Section(title="", blocks=(strata,)),) if strata.rows else (),
         brief=() if strata.rows else None,
@@ -252,7 +252,7 @@ def agreement_plan(planned: PlannedAgreement) -> Document:
         brief=(Facts(items=needed),),
         then=""
         if plan.typical.n is None
-        else f"sample --n {plan.typical.n} --seed 1"
+        else f"sample --n {plan.typical.n}"
         + f" --labels-wanted {plan.n_raters}" * (plan.n_raters != 2),
     )
 

@@ -86,18 +86,18 @@ def document(found: StoreStatus) -> Document:
         about=tuple(about),
         banners=(SIMULATED,) if found.simulated else (),
         sections=tuple(sections),
-        then=_command(found.next[0], seed=len(found.progress) + 1) if found.next else "report",
+        then=_command(found.next[0]) if found.next else "report",
     )
 
 
-def _command(first: NextAction, *, seed: int) -> str:
+def _command(first: NextAction) -> str:
     """Return the command that does the most urgent step, or shows the page that does it."""
     return {
         "import": "import FILES",
         "people": 'people add "NAME"',
-        "draw": f"sample --n {first.n} --seed {seed}",
+        "draw": f"sample --n {first.n}",
         "verdicts": "verdicts import FILE --judge NAME",
-        "precision": f"sample --n {first.n} --seed {seed}",
+        "precision": f"sample --n {first.n}",
     }.get(first.kind, "serve")
 
 
