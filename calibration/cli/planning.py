@@ -36,6 +36,7 @@ from calibration.cli.terminal import (
     open_to_read,
     open_to_write,
     print_result,
+    refuse_given,
     whole_numbers,
     with_batch,
     with_columns,
@@ -54,6 +55,10 @@ from calibration.tables.rows import under_our_names
 from calibration.tables.trials import OF_TRIALS, SUCCESS
 
 FRESH_SEEDS = 10**9
+OF_DRAWS = (
+    "workflow", "labels_wanted", "overlap", "by_workflow", "allocation", "judge_id", "basis",
+    "certificate",
+)  # fmt: skip
 
 
 def with_labels_wanted(command: Command) -> Command:
@@ -243,6 +248,7 @@ def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassS
             return shares_of_batch(store, batch_id)
     if batch_id is not None:
         raise InputError("--class-shares and --batch both say what the classes are; give one")
+    refuse_given(["path"], "class shares of a store; leave out --class-shares")
     try:
         return ClassShares(shares=tuple(float(share) for share in given.split(",")))
     except ValueError as error:
@@ -299,6 +305,8 @@ def plan_trials_command(
     asr plan trials runs.csv --half-width .05 -k 3
     asr plan trials --half-width .1 --tasks 40 --p .8
     """
+    if file is None:
+        refuse_given(["model", "agent_version", "success"], "a FILE of trials; name one")
     (table,) = under_our_names(columns, (file, (*OF_TRIALS, success)))
     found = plan_trials(
         table,
@@ -405,17 +413,19 @@ def sample(
             "--n draws traces, --weekly draws traces of a week, --audit-agreed draws agreed ones; "
             "name one of them"
         )
-    if week is not None and weekly is None:
-        raise InputError("--week is for --weekly; add it or leave it out")
+    if weekly is None:
+        refuse_given(["week"], "--weekly; add it or leave it out")
     if weekly is not None:
         week = week or last_week(datetime.now(UTC))
         n, seed = weekly, seed_of_week(week) if seed is None else seed
     if seed is None:
         seed = secrets.randbelow(FRESH_SEEDS)
-    if lead is not None and agreed is None:
-        raise InputError("--by is for --audit-agreed; add it or leave it out")
-    if allocation is None and (judge_id is not None or basis is not None):
-        raise InputError("--judge and --basis are for --allocate; add it or leave them out")
+    if agreed is None:
+        refuse_given(["lead"], "--audit-agreed; add it or leave it out")
+    else:
+        refuse_given(OF_DRAWS, "draws from all traces, not for --audit-agreed")
+    if allocation is None:
+        refuse_given(["judge_id", "basis"], "--allocate; add it or leave it out")
     if allocation is not None and by_workflow:
         raise InputError("--allocate gives every workflow its share already; leave --by-workflow")
     design = SamplingDesign(

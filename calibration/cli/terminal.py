@@ -235,6 +235,19 @@ def with_given(command: Command) -> Command:
     )(command)
 
 
+def refuse_given(names: Iterable[str], whose: str) -> None:
+    """Refuse options on the command line that are for something else, in words.
+
+    `names` are those of the parameters of the command. An option that repeats its default is
+    refused too; a variable of the environment is not, for it goes for all commands.
+    """
+    context, unused = click.get_current_context(), set(names)
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name in unused and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise InputError(f"{max(parameter.opts, key=len)} is for {whose}")
+
+
 def whole_numbers(option: str, given: str) -> tuple[int, ...]:
     """Return the whole numbers of an option, sorted and once each."""
     try:

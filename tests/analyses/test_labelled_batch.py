@@ -96,7 +96,7 @@ def test_the_newest_production_batch_is_the_default(new_world: NewWorld) -> None
     assert choose_batch(world.store, None).batch_id == world.batch_id
     assert choose_batch(world.store, None, to_label=True).batch_id == newer.batch_id
     assert choose_batch(world.store, world.batch_id).batch_id == world.batch_id
-    with pytest.raises(InputError, match="no batch 'x'; there are: practice-003, production-002"):
+    with pytest.raises(InputError, match="no batch 'x'; there are practice-003, production-002"):
         choose_batch(world.store, "x")
     with pytest.raises(InputError, match="for practice, not for production"):
         load_batch(world.store, "practice-003")

@@ -25,7 +25,13 @@ from calibration.analyses.evidence.data import (
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import CUT, NO_VERDICT, SOURCE_JUDGE, TraceForReview
 from calibration.success_rate.runs import cost_penalties
-from calibration.text import TOGETHER, arms_left_out, named_batches
+from calibration.text import (
+    TOGETHER,
+    arms_left_out,
+    named_batches,
+    names_there,
+    several_judges,
+)
 
 if TYPE_CHECKING:
     from calibration.store import Batch, Store
@@ -94,8 +100,8 @@ def choose_batch(store: "Store", batch_id: str | None, *, to_label: bool = False
         for batch in batches:
             if batch.batch_id == batch_id:
                 return batch
-        known = ", ".join(batch.batch_id for batch in batches) or "none yet"
-        raise InputError(f"no batch {batch_id!r:.80}; there are: {known:.600}")
+        known = names_there(batch_id, [batch.batch_id for batch in batches])
+        raise InputError(f"no batch {batch_id!r:.80}; {known}")
     production = [b for b in batches if b.purpose == "production" and not b.is_audit]
     drawn = [batch for batch in production if batch.is_sample] or production
     if not drawn:
@@ -483,10 +489,8 @@ def judged_of(store: "Store", loaded: CalibrationData, judge_id: str | None) -> 
 def kept_traces(traces: pd.DataFrame, part: Part) -> pd.DataFrame:
     """Return the traces of a part; InputError, with those there are, without its workflow."""
     if part.workflow is not None and not part.of_workflow(traces).any():
-        known = ", ".join(sorted(traces["workflow"].unique())) or "none"
-        raise InputError(
-            f"no trace has the workflow {part.workflow!r:.80}; there are: {known:.600}"
-        )
+        known = names_there(part.workflow, sorted(traces["workflow"].unique()))
+        raise InputError(f"no trace has the workflow {part.workflow!r:.80}; {known}")
     kept: pd.DataFrame = traces[part.of(traces)].reset_index(drop=True)
     return kept
 
@@ -600,7 +604,7 @@ def choose_judge(store: "Store", judge_id: str | None) -> str:
     Raises InputError if there is no such judge, or several and none was named; CalibrationError if
     the store holds no verdicts.
     """
-    known = list(store.judge_frame()["judge_id"])
+    known = list(map(str, store.judge_frame()["judge_id"]))
     if not known:
         raise CalibrationError(
             "the store holds no verdicts; import traces that carry a grade, or a verdict file with "
@@ -609,7 +613,7 @@ def choose_judge(store: "Store", judge_id: str | None) -> str:
     if judge_id is not None:
         if judge_id in known or (judge_id == SOURCE_JUDGE and any(map(_is_source, known))):
             return judge_id
-        raise InputError(f"no judge {judge_id!r}; there are {known}")
+        raise InputError(f"no judge {judge_id!r:.80}; {names_there(judge_id, known)}")
     in_use = store.judge_in_use()
     if in_use in known:
         return str(in_use)
@@ -618,8 +622,8 @@ def choose_judge(store: "Store", judge_id: str | None) -> str:
     if all(map(_is_source, known)):
         return SOURCE_JUDGE
     raise InputError(
-        f"several judges have verdicts, name one with --judge: {known}; `asr judge promote NAME` "
-        "puts one in use for good"
+        f"the store holds verdicts of {several_judges(known)}; `asr judge promote NAME` puts one "
+        "in use for good"
     )
 
 

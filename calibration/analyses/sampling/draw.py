@@ -17,7 +17,7 @@ from calibration.errors import CalibrationError, InputError
 from calibration.store import UNLABELLED, Batch, Store, TraceFilter
 from calibration.store.batches import AUDIT, SELECTION, ids_digest
 from calibration.tables.rows import as_csv
-from calibration.text import first_day, weeks_of
+from calibration.text import first_day, names_there, weeks_of
 
 REPEATED = "seed {} drew {} {} already; leave --seed out for another draw, or take another seed"
 
@@ -143,7 +143,10 @@ def drawn_from(store: Store, design: SamplingDesign, *, n: int | None = None) ->
         known = sorted(frame["workflow"].unique())
         frame = frame[frame["workflow"] == design.workflow]
         if frame.empty:
-            raise InputError(f"no trace has the workflow {design.workflow!r}; there are {known}")
+            raise InputError(
+                f"no trace has the workflow {design.workflow!r:.80}; "
+                f"{names_there(design.workflow, known)}"
+            )
     if design.week is not None:
         frame = _of_week(frame, design.week)
     if n is not None and n > len(frame):
