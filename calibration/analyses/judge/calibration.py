@@ -274,12 +274,12 @@ def odd_verdicts(found: JudgeCalibration) -> str | None:
         + calibration.confusion.table.sum(axis=0)[:n_classes]
     )
     (classes,) = np.nonzero(given > 0)
-    valid = "" if calibration.headline is None else "The rate is still valid. "
+    check = "Check" if calibration.headline is None else "The rate is still valid; check"
     if len(classes) == 1:
         only = found.classes[int(classes[0])]
         return (
-            f"The judge gives one verdict only: {found.titles.get(only, only)}. {valid}It tells no "
-            "run from another; check that its verdicts were read."
+            f"The judge gives one verdict only: {found.titles.get(only, only)}. It tells no run "
+            f"from another. {check} that its verdicts were read."
         )
     kappa = calibration.judge.kappa
     if kappa.value is None or kappa.value >= 0:
@@ -289,8 +289,8 @@ def odd_verdicts(found: JudgeCalibration) -> str | None:
         return None
     between = "" if limits is None else f" [{limits[0]:.2f}, {limits[1]:.2f}]"
     return (
-        f"The verdicts look reversed: kappa {kappa.value:.2f}{between}. {valid}Check which word is "
-        "a pass."
+        f"The verdicts look reversed: kappa {kappa.value:.2f}{between}. {check} which word is a "
+        "pass."
     )
 
 
