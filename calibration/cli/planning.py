@@ -436,6 +436,7 @@ def sample(
         overlap=overlap,
         certificate=certificate,
         token=None if weekly is None else f"week {week} {workflow or ''}".rstrip(),
+        repeats=weekly is not None,
     )
     with open_to_write(path) as store:
         if agreed is not None:

@@ -34,6 +34,7 @@ class SamplingDesign:
     certificate: str | None = None  # any or private: required of the reviewers
     once: bool = False  # store the same draw from the same traces only once
     token: str | None = None  # a batch stored under it is returned as it is
+    repeats: bool = True  # whether its seed may draw from the same traces again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +70,7 @@ def draw_batch(store: Store, design: SamplingDesign, *, n: int, by_workflow: boo
     """Draw `n` traces without replacement, each with the same probability.
 
     The order is random too: the traces labelled when labelling stops are a random sample. With
-    `by_workflow` the draw is proportional to workflow size, see `draw_evenly`. InputError if the
-    seed has drawn from the same traces, unless the design is for one draw only.
+    `by_workflow` the draw is proportional to workflow size, see `draw_evenly`.
     """
     frame = drawn_from(store, design, n=n)
     ids = frame["trace_id"].to_numpy(dtype=str)
@@ -80,7 +80,6 @@ def draw_batch(store: Store, design: SamplingDesign, *, n: int, by_workflow: boo
         **recorded_population(frame, design),
         "overlap": design.overlap,
     }
-    refuse_repeated(store, design, recorded)
     if by_workflow:
         workflows = frame["workflow"].to_numpy(dtype=str)
         drawn = draw_evenly(ids, workflows, n=n, seed=design.seed)
@@ -208,13 +207,8 @@ def recorded_population(frame: pd.DataFrame, design: SamplingDesign) -> dict[str
     }
 
 
-def refuse_repeated(store: Store, design: SamplingDesign, recorded: Mapping[str, object]) -> None:
-    """Refuse a seed that has drawn from the same traces: two batches must be drawn independently.
-
-    A design that is stored once, and so returned when it is asked for again, passes.
-    """
-    if design.once or design.token is not None:
-        return
+def _refuse_repeated(store: Store, recorded: Mapping[str, object]) -> None:
+    """Refuse a seed that has drawn from the same traces: batches must be independent draws."""
     same = ("seed", "population_sha256")
     for batch in store.batches():
         # An escalation draws from the verdicts that were accepted.
@@ -222,7 +216,7 @@ def refuse_repeated(store: Store, design: SamplingDesign, recorded: Mapping[str,
             batch.design.get(name) == recorded[name] for name in same
         ):
             these = f"from the same {recorded['population']:,} traces"
-            raise InputError(REPEATED.format(design.seed, batch.batch_id, these))
+            raise InputError(REPEATED.format(recorded["seed"], batch.batch_id, these))
 
 
 def store_batch(
@@ -242,6 +236,8 @@ def store_batch(
     labels = labels_per_trace(
         len(trace_ids), labels_wanted=design.labels_wanted, overlap=design.overlap
     )
+    if not design.repeats:
+        _refuse_repeated(store, recorded)
     token = design.token
     if design.once:
         text = json.dumps([recorded, design.labels_wanted], sort_keys=True)

@@ -19,7 +19,6 @@ from calibration.analyses.sampling.draw import (
     draw_within,
     drawn_from,
     recorded_population,
-    refuse_repeated,
     store_batch,
 )
 from calibration.analyses.sampling.planning import earlier_batch
@@ -153,7 +152,6 @@ def draw_allocated(
         "basis": None if basis is None else basis.provenance.batch_id,
         "strata": _described(strata, drawn, sds),
     }
-    refuse_repeated(store, design, recorded)
     return store_stratified(store, design, frame, strata.of_trace, drawn, recorded)
 
 
