@@ -155,12 +155,12 @@ class Batch:
             raise CalibrationError(
                 f"batch {self.batch_id!r} holds {SELECTION} and no random sample of production: no "
                 "rate follows from it; name another batch, or draw one with "
-                "`asr sample --n 40`"
+                "`asr sample --n 40 --seed 1`"
             )
         if not self.is_sample:
             raise CalibrationError(
                 f"batch {self.batch_id!r} does not say what it was drawn from; "
-                "draw one with `asr sample --n 40`"
+                "draw one with `asr sample --n 40 --seed 1`"
             )
         workflow = self.design.get("workflow")
         chosen = traces[self.could_draw(traces)].sort_values("trace_id")

@@ -106,7 +106,7 @@ def test_a_store_without_a_batch_names_the_command(new_world: NewWorld) -> None:
     store: Store = new_world().store
     with store._db.write() as cursor:
         cursor.execute("DELETE FROM batch")
-    with pytest.raises(CalibrationError, match="asr sample --n 40`"):
+    with pytest.raises(CalibrationError, match="asr sample --n 40 --seed 1"):
         load_batch(store)
 
 

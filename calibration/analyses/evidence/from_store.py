@@ -105,7 +105,7 @@ def choose_batch(store: "Store", batch_id: str | None, *, to_label: bool = False
     production = [b for b in batches if b.purpose == "production" and not b.is_audit]
     drawn = [batch for batch in production if batch.is_sample] or production
     if not drawn:
-        raise CalibrationError("there is no batch yet; `asr sample --n 40` draws one")
+        raise CalibrationError("there is no batch yet; `asr sample --n 40 --seed 1` draws one")
     labelled = (b for b in drawn if not to_label and not store.label_frame(b.batch_id).empty)
     return next(labelled, drawn[0])
 
