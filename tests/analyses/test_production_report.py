@@ -93,7 +93,7 @@ def test_what_a_week_or_a_window_is_compared_with(tmp_path: Path, mixed: str) ->
 
 def test_a_window_with_no_run_before_it_is_reported_without_a_change(tmp_path: Path) -> None:
     path = two_weeks(tmp_path)
-    week = {"since": "2026-W40", "until": "2026-W40"}
+    week: dict[str, Any] = {"since": "2026-W40", "until": "2026-W40"}
     first = report(path, **week)
     assert first.asr == report(path, **week, compare_to=None).asr
     assert first.change is None
