@@ -8,16 +8,14 @@ import streamlit as st
 
 from app import session
 from calibration.analyses.evidence.from_store import (
-    TOGETHER,
-    labelled_batches,
-    named_batches,
+    choose_batch,
     pooled_id,
 )
 from calibration.analyses.reviewers.adjudication import blind_work
 from calibration.errors import CalibrationError
 from calibration.records import SOURCE_JUDGE
 from calibration.store import Store, TraceFilter
-from calibration.text import counted
+from calibration.text import TOGETHER, counted, named_batches
 
 # Traces that this session was told it would not decide blind any more.
 OPENED = "opened_anyway"
@@ -184,10 +182,7 @@ def results_batch(
         return None
     batch_id = batches[0]
     if len(batches) > 1:
-        # A batch that was just drawn has nothing to show yet, and chosen traces stand for nothing.
-        random = [b.batch_id for b in labelled_batches(store)]
-        labelled = [b for b in batches if not store.label_frame(b).empty]
-        first = batches.index([*reversed(random), *labelled, batches[0]][0])
+        first = batches.index(choose_batch(store, None).batch_id)
         pooled = pooled_id(store) if together else batches[first]
         if pooled not in batches:
             batches, first = [pooled, *batches], 0

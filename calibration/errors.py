@@ -13,6 +13,10 @@ class InputError(CalibrationError):
     """A file, field or option is invalid (exit code 2)."""
 
 
+class NoRunsError(CalibrationError):
+    """No run is left of a file or a window, so that it has no rate."""
+
+
 class MissingColumnError(InputError):
     """A table has no column of this name; `column` may go by another one there."""
 

@@ -5,6 +5,7 @@ characters and bounded length.
 """
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
 from difflib import get_close_matches
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_CHARACTERS = 200
+
+# Between the names of batches that are taken together.
+TOGETHER = "+"
 
 # Control characters, line and paragraph separators, and direction marks.
 _STEERING = re.compile(
@@ -109,6 +113,36 @@ def names_there(name: str, there: Iterable[str]) -> str:
     listed = ", ".join(other[:80] for other in known[:40]) + ", …" * (len(known) > 40)
     hint = f" (did you mean {folded[near[0]]!r:.80}?)" if near else ""
     return f"there are {listed or 'none'}{hint}"
+
+
+def several_judges(names: Iterable[str], *, most: int = 6) -> str:
+    """Return that there are several judges, and how one of them is chosen, in words.
+
+    Examples
+    --------
+    >>> several_judges(["a", "gpt 4"])
+    '2 judges (a, gpt 4): --judge a'
+    >>> several_judges(["", "strict"])
+    '2 judges (strict, one without a name): --judge strict'
+    """
+    every = list(names)
+    named = [name for name in every if name]
+    listed = [name[:80] for name in named[:most]]
+    listed += [f"{len(named) - most:,} more"] * (len(named) > most)
+    listed += ["one without a name"] * (len(named) < len(every))
+    return f"{len(every):,} judges ({', '.join(listed)}): --judge {shlex.quote(named[0][:80])}"
+
+
+def named_batches(batch_id: str) -> str:
+    """Return joined names in words.
+
+    Examples
+    --------
+    >>> named_batches("production-001"), named_batches("production-001+production-002")
+    ('batch production-001', 'batches production-001 and production-002')
+    """
+    *first, last = batch_id.split(TOGETHER)
+    return f"batches {', '.join(first)} and {last}" if first else f"batch {last}"
 
 
 def points(value: float) -> str:

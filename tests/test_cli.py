@@ -271,5 +271,6 @@ def test_an_audit_of_agreed_labels_needs_a_lead(
     asr("people", "add", "Lena", "--role", "lead")
     drawn = data(asr(*audit, "--json"))
     assert (drawn["n"], drawn["population"], drawn["inclusion_probability"]) == (5, 40, 0.125)
-    assert "5 of 40 traces" in asr(*audit, "--by", "Lena").stdout
+    assert f"drew {drawn['batch_id']}" in asr(*audit, "--by", "Lena", code=2).stderr
+    assert "5 of 40 traces" in asr(*audit[:3], "--by", "Lena").stdout
     assert data(asr("calibrate", "--json"))["agreed_error"]["value"] is None

@@ -54,6 +54,98 @@ def test_rows_and_columns_go_by_name(calibrate: Run) -> None:
     assert others == [one, one]
 
 
+def judged(name: str, *rows: str, column: str = "") -> list[object]:
+    """Write 40 labels, half of them pass, and rows of verdicts; return the options for both."""
+    labels = [f"t{k},{'pass' if k % 2 else 'fail'}" for k in range(40)]
+    human = write_csv("human.csv", "trace_id,outcome", *labels)
+    verdicts = write_csv(name, f"trace_id,outcome{column}", *rows)
+    return ["--human", human, "--verdicts", verdicts, "--credit", "pass=1,fail=0", "--brief"]
+
+
+def test_a_table_whose_judge_is_not_named_takes_the_name_that_is_given(calibrate: Run) -> None:
+    rows = [f"t{k},{'pass' if k % 3 else 'fail'}" for k in range(60)]
+    unnamed = data(calibrate(*judged("v.csv", *rows), "--json"))
+    named = data(calibrate(*judged("v.csv", *rows), "--judge", "strict", "--json"))
+    assert ("judge_id" in unnamed, named["judge_id"]) == (False, "strict")
+    assert named["estimates"] == unnamed["estimates"]
+    blank = data(
+        calibrate(
+            *judged("b.csv", *(f"{row}," for row in rows), column=",judge"), "--judge", "strict",
+            "--json",
+        )
+    )  # fmt: skip
+    assert (blank["judge_id"], blank["estimates"]) == ("strict", unnamed["estimates"])
+    table = write_csv("t.csv", "trace_id,human,verdict", *(
+        f"{row},{('fail', 'pass')[k % 2]}" for k, row in enumerate(rows[:40])
+    ))  # fmt: skip
+    options = ["--table", table, "--credit", "pass=1,fail=0", "--brief",
+               "--column", "human=verdict", "--column", "verdict=human"]  # fmt: skip
+    assert data(calibrate(*options, "--json"))["judge_id"] == "human"
+    assert data(calibrate(*options, "--judge", "gpt 4", "--json"))["judge_id"] == "gpt 4"
+    # Another judge of a table without names is none of its judges.
+    refused = calibrate(*judged("v.csv", *rows), "--judge", "a", "--against", "b", code=2)
+    assert "v.csv: no judge 'b'; there are none named" in refused.stderr
+
+
+def test_several_judges_without_a_choice_are_a_question_in_words(calibrate: Run) -> None:
+    together = [f"t{k},pass,{judge}" for judge in ("b", "gpt 4", "a") for k in range(60)]
+    # Judges of different traces are as little one judge.
+    apart = [f"t{k},pass,{'ab'[k % 2]}" for k in range(60)]
+    some = [f"t{k},pass,{'' if k % 2 else 'strict one'}" for k in range(60)]
+    many = [f"t{k},pass,judge {k % 9}" for k in range(60)]
+    for rows, says in (
+        (together, "3 judges (b, gpt 4, a): --judge b"),
+        (apart, "2 judges (a, b): --judge a"),
+        (some, "2 judges (strict one, one without a name): --judge 'strict one'"),
+        (many, "9 judges (judge 0, judge 1, judge 2, judge 3, judge 4, judge 5, 3 more): "
+               "--judge 'judge 0'"),
+    ):  # fmt: skip
+        options = judged("verdicts.csv", *rows, column=",judge")
+        stderr = calibrate(*options, code=2).stderr
+        assert stderr == f"error: verdicts.csv holds verdicts of {says}\n"
+    assert "no judge 'c'" in calibrate(*options, "--judge", "c", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("wrong_of_ten", "says"),
+    [
+        (8, "The verdicts look reversed: kappa -0.60 ["),
+        (10, "The verdicts look reversed: kappa -1.00."),
+        (5, None),  # a judge that guesses
+        (2, None),
+    ],
+)
+def test_verdicts_that_look_reversed_are_said_first(
+    calibrate: Run, wrong_of_ten: int, says: str | None
+) -> None:
+    words = ("fail", "pass")
+    rows = [
+        f"t{k},{words[(k % 2) ^ (k // 2 % 10 < wrong_of_ten)]}" for k in range(40)
+    ] + [f"u{k},pass" for k in range(10)]  # fmt: skip
+    options = judged("v.csv", *rows)
+    _title, first, rate, *_ = calibrate(*options).stdout.splitlines()
+    notes = data(calibrate(*options, "--json"))["notes"]
+    if says is None:
+        assert "succeed" in first
+        assert not any("reversed" in note for note in notes)
+        return
+    assert first.strip().startswith(says)
+    assert first.endswith("The rate is still valid; check which word is a pass.")
+    assert "succeed" in rate
+    assert notes[0] == first.strip()
+
+
+def test_a_judge_that_says_one_thing_only_is_said_first(calibrate: Run) -> None:
+    for other in ("", "no_verdict"):
+        rows = [f"t{k},{'pass' if k % 5 else other or 'pass'}" for k in range(60)]
+        lines = calibrate(*judged("v.csv", *rows)).stdout.splitlines()
+        assert (
+            lines[1].strip().startswith("The judge gives one verdict only: pass. It tells no run")
+        )
+    rows[0] = "t0,fail"
+    assert "one verdict only" not in calibrate(*judged("v.csv", *rows)).stdout
+
+
 def test_ceilings_by_option_and_by_file(calibrate: Run) -> None:
     words = write_labelled()
     ceilings = write_csv("c.csv", "workflow,ceiling_usd", "x,0.2", "y,0.2")

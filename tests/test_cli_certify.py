@@ -59,7 +59,7 @@ def test_a_store_asks_for_certificates_until_it_is_told_otherwise(asr: Run, path
 
 def test_a_batch_is_drawn_for_the_certified(asr: Run, path: Path) -> None:
     asr("sample", "--n", 2, "--seed", 1, "--certificate", "any")
-    asr("sample", "--n", 2, "--seed", 1)
+    asr("sample", "--n", 2, "--seed", 2)
     with Store.open(path) as store:
         plain, asking = store.batches()
         assert (plain.certificate, asking.certificate) == (None, "any")

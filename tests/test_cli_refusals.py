@@ -191,6 +191,7 @@ def hostile_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "line").write_text("x" * 1_000_000)
     write_csv(folder / "v.csv", "trace_id,outcome", "r000,complete")
     write_csv(folder / "l.csv", "trace_id,reviewer,outcome", "r000,Ann,complete")
+    write_csv(folder / "ceilings.csv", "workflow,ceiling_usd", "a,1")
     write_runs(folder / "f.jsonl", 3)
     store = ["--store", str(folder / "asr.duckdb")]
     for command in (
@@ -220,6 +221,69 @@ def test_a_hostile_user_is_told_in_one_sentence(
     told = asr(*shlex.split(line), code=code).stderr
     assert told
     assert says in told
+
+
+# A command with its source, and the options that are for another one, some with their default.
+UNUSED = {
+    "report mixed.csv": "--store x | --batch b | --judge j | --design production | --workflow w | "
+    "--as-given | --estimand process",
+    "report": "--column outcome=o | --any-workflow | --taxonomy f.toml | "
+    "--ceiling a=1 | --ceilings ceilings.csv | --credit complete=1 | --stratify workflow | --force",
+    "gate mixed.csv --gates empty": "--store x | --batch b | --judge j | --as-given",
+    "gate --gates empty": "--column outcome=o | --any-workflow | --taxonomy f.toml | "
+    "--memory 1GB | --timezone UTC | --interval percentile | --strict-cost | --to 2026-W40 | "
+    "--model m | --labels l.csv | --write-baseline b.json",
+    "agreement v.csv": "--store x | --batch b",
+    "agreement": "--format long | --raters a,b | --item i | --column item=i | --map a=b | "
+    "--classes a,b",
+    "calibrate --counts tables.json": "--store x | --batch b | --judge j | --human h.csv | "
+    "--table t.csv | --design production | --by workflow | --against j | --judge-family m | "
+    "--map a=b | --column outcome=o | --unjudged outside",
+    "calibrate --human h.csv --verdicts judged.csv": "--store x | --batch b",
+    "calibrate --table judged.csv": "--store x | --batch b | --human h.csv | --verdicts v.csv",
+    "calibrate": "--classes a,b | --credit a=1 | --map a=b | --rest no_verdict | --merge a+b=c | "
+    "--ceilings c.csv | --ceiling 1 | --column outcome=o | --raters a | --workflow w | "
+    "--unjudged outside | --overlap random",
+    "tools mixed.csv": "--store x",
+    "tools": "--answer-threshold 0.7 | --tool-threshold 1 | --require-tools | --forbidden t | "
+    "--required t | --before a,b | --k 3 | --seed 0",
+    "grade f.jsonl": "--store x",
+    "reliability v.csv": "--store x | --model m | --agent-version v",
+    "layers v.csv": "--store x",
+    "layers": "--layer gate",
+    "tasks audit v.csv": "--store x | --judge j",
+    "tasks audit": "--success success",
+    "taxonomy suggest mixed.csv": "--store x | --batch b",
+    "taxonomy suggest": "--taxonomy f.toml | --from 2026-W40 | --timezone UTC | --seed 0 | "
+    "--resamples 1000 | --credit complete=1 | --column outcome=o",
+    "plan agreement --half-width .3 --alpha .7 --class-shares .5,.5": "--store x",
+    "plan trials --half-width .1": "--model m | --agent-version v | --success success",
+    "compare a.csv b.csv c.csv": "--margin 5 | --separate-intervals | --taxonomy-b f.toml",
+    "sample --n 2": "--week 2026-W40 | --by Ann | --judge j | --basis b",
+    "sample --audit-agreed 2": "--workflow w | --overlap 1 | --by-workflow | --certificate any | "
+    "--labels-wanted 2 | --allocate neyman",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [(command, option.strip()) for command, line in UNUSED.items() for option in line.split("|")],
+)
+def test_an_option_that_the_source_does_not_use_is_refused_by_name(
+    asr: Run, hostile_folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, option: str
+) -> None:
+    monkeypatch.chdir(hostile_folder)
+    stderr = asr(*shlex.split(command), *shlex.split(option), code=2).stderr
+    assert stderr.startswith(f"error: {option.split()[0]} is for "), stderr
+
+
+def test_what_the_environment_names_goes_for_all_commands(
+    asr: Run, hostile_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(hostile_folder)
+    everywhere = {"ASR_STORE": "asr.duckdb", "ASR_MEMORY": "1GB"}
+    assert asr("report", "mixed.csv", env=everywhere).stdout
+    assert "no rate can be given" in asr("report", env=everywhere, code=1).stderr
 
 
 @pytest.mark.parametrize("kind", ["directory", "text", "empty parent", "file as parent"])

@@ -9,7 +9,6 @@ import streamlit as st
 from app import frame, session
 from app.components import document, trace_links
 from app.components.charts import day_chart, figure, series_chart
-from calibration.analyses.evidence.from_store import TOGETHER
 from calibration.analyses.reviewers.progress import Lease, Progress, Remark, Results
 from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.analyses.sampling.planning import Plan, plan_batch
@@ -25,7 +24,7 @@ from calibration.reporting.sections.plans import enough, stop_words, with_review
 from calibration.reporting.sections.status import NOTHING, basis_words, rate_words, trend_words
 from calibration.reporting.sections.success_rate import weekly_trend
 from calibration.store import Store
-from calibration.text import counted, hours, points, sentence, shown
+from calibration.text import TOGETHER, counted, hours, points, sentence, shown
 
 TITLE = "Home"
 MOST_ROWS, MOST_IDS, MOST_ACTIONS, LONGEST = 200, 5, 10, 60

@@ -11,12 +11,12 @@ from app.components import proofs, trace_links, traces
 from app.desk.data import bounded_text
 from app.desk.plain import trace_as_text
 from calibration.analyses.evidence.data import quotes_in
-from calibration.analyses.evidence.from_store import TOGETHER, labelled_trace
+from calibration.analyses.evidence.from_store import labelled_trace
 from calibration.records import NO_VERDICT, REFERENCE_SOURCE, TraceForReview, in_words
 from calibration.reporting.document import usd
 from calibration.store import Store, TraceFacts
 from calibration.taxonomy import Taxonomy
-from calibration.text import one_line
+from calibration.text import TOGETHER, one_line
 
 MOST_NAME = 4_096
 MOST_LISTED = 50

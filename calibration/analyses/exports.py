@@ -14,7 +14,6 @@ from calibration.agreement.dawid_skene import dawid_skene
 from calibration.analyses.agreement.analysis import planned_codes
 from calibration.analyses.evidence.data import MISSING, UNKNOWN, CalibrationData, group_names
 from calibration.analyses.evidence.from_store import (
-    TOGETHER,
     batches_of,
     drawn_by,
     load_batch,
@@ -42,6 +41,7 @@ from calibration.judging.versions import new_version
 from calibration.records import NO_VERDICT, Trace, TraceForReview, is_perturbed
 from calibration.store import Store
 from calibration.tables.rows import FLAG, NUMBER, TEXT, TEXTS, TIME, WHOLE, Row, TypedRows
+from calibration.text import TOGETHER
 from calibration.trace_formats import inspect_ai
 from reference_dataset.team import team_reference
 

@@ -118,7 +118,7 @@ AS_SCORE: Mapping[str, Callable[[PlatformScore], dict[str, Any]]] = {
 
 
 def consensus_scores(store: Store, platform: str, batch_id: str | None) -> list[PlatformScore]:
-    """Return the consensus of a batch, by default the newest one, on traces of a platform.
+    """Return the consensus of a batch, by default as `choose_batch`, on traces of a platform.
 
     A trace has one where its labels are adjudicated or unanimous. Raises as `load_batch`;
     MixedDataError if the labels are simulated.

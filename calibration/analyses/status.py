@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from calibration.analyses.evidence.from_store import TOGETHER, pooled_id
+from calibration.analyses.evidence.from_store import pooled_id
 from calibration.analyses.reviewers.adjudication import OpenTraces, open_traces
 from calibration.analyses.reviewers.drift import (
     ReviewerChecks,
@@ -23,7 +23,7 @@ from calibration.statistics.estimate import Estimate, not_estimable
 from calibration.store import Batch, Store, TraceFilter
 from calibration.store.database import utc_now
 from calibration.store.leases import LEASE, PRIVATE
-from calibration.text import counted, hours, points, sentence, shown
+from calibration.text import TOGETHER, counted, hours, points, sentence, shown
 
 # A lease is renewed with every answer: one that was not for so long belongs to somebody away.
 AWAY = timedelta(minutes=5)

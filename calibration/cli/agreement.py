@@ -21,6 +21,7 @@ from calibration.cli.terminal import (
     computing,
     open_to_read,
     print_result,
+    refuse_given,
     with_batch,
     with_columns,
     with_confidence,
@@ -35,6 +36,7 @@ from calibration.reporting.sections import agreement as text
 from calibration.tables.rows import under_our_names
 
 WEEK = "week"
+OF_FILE = ("layout", "raters", "item", "columns", "mapped", "classes")
 COMPUTING = "Computing agreement and its intervals"
 
 
@@ -134,17 +136,13 @@ def agreement(
     slices = by or text.BY
     output = replace(output, full=output.full or bool(by))
     if file is None:
-        given = {"--format": layout, "--raters": raters, "--item": item, "--column": columns,
-                 "--map": mapped, "--classes": classes}  # fmt: skip
-        for name in (name for name, value in given.items() if value):
-            raise InputError(f"{name} is for a FILE of ratings; name one")
+        refuse_given(OF_FILE, "a FILE of ratings; name one")
         with computing(COMPUTING):
             found = _in_store(path, batch_id, options, weights, cluster)
         print_result(found, partial(text.agreement, by=slices), output)
         alpha = found.study.alpha
     else:
-        if batch_id is not None:
-            raise InputError("--batch is for the store, not for a FILE of ratings")
+        refuse_given(["path", "batch_id"], "the store, not for a FILE of ratings")
         if item is not None and not raters:
             raise InputError("--item is for --raters; name the columns of the raters")
         if item is not None and columns.setdefault(LONG[0], item) != item:

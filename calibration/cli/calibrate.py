@@ -1,6 +1,5 @@
 """The command that calibrates a judge against the humans: in the store, in files, or in tables."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from calibration.cli.terminal import (
     named,
     open_to_read,
     print_result,
+    refuse_given,
     with_batch,
     with_columns,
     with_confidence,
@@ -39,6 +39,10 @@ from calibration.tables.vocabulary import Rest, Vocabulary
 
 FILE = click.Path(path_type=Path)
 COMPUTING = "Computing rates and their intervals"
+OF_FILES = (
+    "classes", "credit", "mapped", "rest", "merge", "ceilings", "ceiling", "columns", "raters",
+    "workflow", "unjudged", "overlap",
+)  # fmt: skip
 
 
 def _merge(
@@ -209,34 +213,27 @@ def calibrate(
         seed=seed, estimand=estimand, diagnostics=not brief,
         by=by, against=against, judge_family=judge_family,
     )  # fmt: skip
-    of_files: dict[str, object] = {
-        "--classes": classes, "--credit": credit, "--map": mapped, "--rest": rest,
-        "--merge": merge, "--ceilings": ceilings, "--ceiling": ceiling,
-        "--column": columns or None, "--raters": raters or None,
-        "--workflow": workflow, "--unjudged": unjudged, "--overlap": overlap,
-    }  # fmt: skip
     if options.estimand == "these_runs" and (by is not None or options.design == "reference"):
         raise InputError(
             "--estimand these-runs is the rate of one random sample of these runs; leave out "
             f"{'--by' if by is not None else '--design reference'}"
         )
     if counts is not None:
-        others: dict[str, object] = {
-            "--batch": batch_id, "--judge": judge_id, "--human": human, "--verdicts": verdicts,
-            "--table": table, "--design": design,
-        }  # fmt: skip
-        _refuse(of_files | others, "not for --counts, which says it itself")
-        traces: dict[str, object] = {
-            "--by": by, "--against": against, "--judge-family": judge_family,
-        }  # fmt: skip
-        _refuse(traces, "not for --counts, which knows no traces")
+        refuse_given(("path", "batch_id"), "the store, not for --counts")
+        refuse_given(
+            (*OF_FILES, "judge_id", "human", "verdicts", "table", "design"),
+            "labels and verdicts, not for --counts, which says it itself",
+        )
+        refuse_given(
+            ("by", "against", "judge_family"), "traces, not for --counts, which knows none"
+        )
         data, counted_design = read_tables(counts)
         with computing(COMPUTING):
             report = report_on(data, replace(options, design=counted_design))
     elif human is not None or verdicts is not None or table is not None:
-        _refuse({"--batch": batch_id}, "for the store, not for files")
+        refuse_given(("path", "batch_id"), "the store, not for files")
         if table is not None:
-            _refuse({"--human": human, "--verdicts": verdicts}, "not for --table, which holds both")
+            refuse_given(("human", "verdicts"), "two files, not for --table, which holds both")
             tables = of_one_table(table, columns, raters, judge_id=judge_id, against=against)
         elif human is not None and verdicts is not None:
             tables = of_two_tables(
@@ -258,18 +255,12 @@ def calibrate(
         with computing(COMPUTING):
             report = report_on(data, options, tables.against)
     else:
-        _refuse(of_files, "for --human and --verdicts or --table, not for the store")
+        refuse_given(OF_FILES, "--human and --verdicts or --table, not for the store")
         with open_to_read(path) as store, computing(COMPUTING):
             report = report_on_store(store, batch_id, judge_id, options)
     print_result(report, judge.document, output)
     if report.calibration.calibration.headline is None:
         raise CalibrationError("no corrected rate can be given; the refusals say what would help")
-
-
-def _refuse(options: Mapping[str, object], why: str) -> None:
-    given = [name for name, value in options.items() if value is not None]
-    if given:
-        raise InputError(f"{given[0]} is {why}")
 
 
 def _ceilings(file: Path | None, ceiling: float | None, workflow: str | None) -> Ceilings:

@@ -340,7 +340,7 @@ def import_labels(
     asr labels import tasks.json --column outcome=verdict --people 3=Ann,4=Bo
     """
     with open_to_write(path) as store:
-        batch = choose_batch(store, batch_id)
+        batch = choose_batch(store, batch_id, to_label=True)
         (table,) = under_our_names(columns, (file, OF_LABELS))
         if raters:
             known = table if isinstance(table, Renamed) else Renamed(table=file)

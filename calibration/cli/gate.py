@@ -11,11 +11,11 @@ import click
 from calibration.analyses.gates.run import GateAnalysis
 from calibration.cli.production_options import (
     FILE,
+    PLACES,
+    READ_FILES,
     keep_inputs,
     one_place,
     options_from,
-    refuse_given,
-    refuse_reading,
     taxonomy_from,
     with_places,
     with_reading,
@@ -27,6 +27,7 @@ from calibration.cli.terminal import (
     open_to_read,
     print_json,
     print_result,
+    refuse_given,
     with_batch,
     with_full,
     with_given,
@@ -50,14 +51,15 @@ if TYPE_CHECKING:
 
 
 # Options for tables, and those for outcomes that are taken as given, also in a store.
-OF_FILES = ("only_known_workflows",)
+OF_FILES = ("only_known_workflows", "fork", *PLACES, *READ_FILES)
 OF_GIVEN = (
-    "since", "until", "ceiling", "ceilings", "credit", "strict_cost", "stratify", "force",
+    "since", "until", "timezone", "ceiling", "ceilings", "credit", "strict_cost", "interval",
+    "stratify", "force", "baseline", "labels", "model", "write_baseline",
 )  # fmt: skip
-ALSO_OF_GIVEN = ("baseline", "labels", "model", "write_baseline")
 FILES = "files; name one"
 
-OF_STORE = ("batch_id", "judge_id", "as_given")
+OF_RATES = ("batch_id", "design")
+OF_STORE = ("path", "batch_id", "judge_id", "as_given")
 
 
 @click.command(cls=FileCommand)
@@ -171,7 +173,7 @@ def _of_runs(
 ) -> GateAnalysis:
     from calibration.analyses.gates.run import gate_files
 
-    refuse_given({name: others[name] for name in OF_STORE}, "the store; name no runs")
+    refuse_given(OF_STORE, "the store; name no runs")
     design: Design = others["design"]
     reading: ReadingOptions = asked["reading"]
     labels, of_runs = _labels_of(others["labels"], dict(reading.columns))
@@ -225,8 +227,7 @@ def _of_store(
 ) -> GateAnalysis:
     from calibration.analyses.gates.run import gate_given, gate_store, gated_runs
 
-    refuse_reading(asked["reading"], FILES)
-    refuse_given({**{n: asked[n] for n in OF_FILES}, "fork": others["fork"]}, FILES)
+    refuse_given(OF_FILES, FILES)
     options = replace(
         options_from(asked, compare_to=None),
         **{name: others[name] for name in ("batch_id", "judge_id", "as_given", "design")},
@@ -234,6 +235,7 @@ def _of_store(
     with open_to_read(path) as store:
         given = gated_runs(store, gates, options)
         if given is not None:
+            refuse_given(OF_RATES, "labels; here the outcomes are taken as given")
             result = gate_given(
                 store,
                 given,
@@ -244,8 +246,7 @@ def _of_store(
                 accepted=others["accepted"],
             )
             return _with_baseline(result, others["write_baseline"])
-        of_given = {n: asked[n] for n in OF_GIVEN} | {n: others[n] for n in ALSO_OF_GIVEN}
-        refuse_given(of_given, FILES)
+        refuse_given(OF_GIVEN, FILES)
         return gate_store(
             store,
             gates,

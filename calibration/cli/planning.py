@@ -1,5 +1,6 @@
 """Commands that plan and draw a batch, escalate uncertain verdicts, and audit the rest."""
 
+import secrets
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -35,6 +36,7 @@ from calibration.cli.terminal import (
     open_to_read,
     open_to_write,
     print_result,
+    refuse_given,
     whole_numbers,
     with_batch,
     with_columns,
@@ -51,6 +53,12 @@ from calibration.store import Store
 from calibration.store.people import LEAD, ranks
 from calibration.tables.rows import under_our_names
 from calibration.tables.trials import OF_TRIALS, SUCCESS
+
+FRESH_SEEDS = 10**9
+OF_DRAWS = (
+    "workflow", "labels_wanted", "overlap", "by_workflow", "allocation", "judge_id", "basis",
+    "certificate",
+)  # fmt: skip
 
 
 def with_labels_wanted(command: Command) -> Command:
@@ -109,8 +117,7 @@ def plan_labels(
     With --half-width it says how many traces that takes, with the judge and without it, and how
     many labels, hours and how much money the judge saves.
 
-    The spread of scores is measured on the labels of --batch; default: the newest batch with 50
-    labelled traces, else the one with most.
+    The spread of scores is measured on the labels of --batch.
 
     \b
     asr plan labels --n 200 --labels-wanted 2 --overlap 0.25
@@ -241,6 +248,7 @@ def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassS
             return shares_of_batch(store, batch_id)
     if batch_id is not None:
         raise InputError("--class-shares and --batch both say what the classes are; give one")
+    refuse_given(["path"], "class shares of a store; leave out --class-shares")
     try:
         return ClassShares(shares=tuple(float(share) for share in given.split(",")))
     except ValueError as error:
@@ -297,6 +305,8 @@ def plan_trials_command(
     asr plan trials runs.csv --half-width .05 -k 3
     asr plan trials --half-width .1 --tasks 40 --p .8
     """
+    if file is None:
+        refuse_given(["model", "agent_version", "success"], "a FILE of trials; name one")
     (table,) = under_our_names(columns, (file, (*OF_TRIALS, success)))
     found = plan_trials(
         table,
@@ -322,7 +332,10 @@ def plan_trials_command(
 )
 @click.option("--week", help="Name the week of --weekly, as 2026-W47.  [default: the last one]")
 @click.option(
-    "--seed", type=int, help="Set the seed of the draw; that of --weekly is the week itself."
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    help="Set the seed of the draw, to repeat it elsewhere.  [default: a fresh one, which is "
+    "printed; for --weekly the week itself]",
 )
 @click.option(
     "--audit-agreed",
@@ -352,7 +365,8 @@ def plan_trials_command(
 @click.option("--judge", "judge_id", help="Use the verdicts of this judge for --allocate.")
 @click.option(
     "--basis",
-    help="Take the spread of scores from the labels of this batch; without it, of a recent one.",
+    help="Take the spread of scores from the labels of this batch; without it, of those of the "
+    "rate.",
 )
 @click.option(
     "--certificate",
@@ -382,14 +396,16 @@ def sample(
     """Draw a random batch of traces to label, and record how it was drawn.
 
     Every trace has the same chance, or with --allocate one that is recorded and that every
-    estimate then weighs by.
+    estimate then weighs by. A seed draws from the same traces once: the same draw again would be
+    no second sample.
 
     \b
+    asr sample --n 40
     asr sample --n 40 --seed 1
-    asr sample --n 200 --seed 1 --labels-wanted 2 --overlap 0.25 --by-workflow
-    asr sample --n 200 --seed 1 --allocate neyman --judge judge-1
-    asr sample --n 200 --seed 1 --certificate any
-    asr sample --audit-agreed 20 --seed 1 --by Lena
+    asr sample --n 200 --labels-wanted 2 --overlap 0.25 --by-workflow
+    asr sample --n 200 --allocate neyman --judge judge-1
+    asr sample --n 200 --certificate any
+    asr sample --audit-agreed 20 --by Lena
     asr sample --weekly 25
     """
     if sum(given is not None for given in (n, weekly, agreed)) != 1:
@@ -397,17 +413,19 @@ def sample(
             "--n draws traces, --weekly draws traces of a week, --audit-agreed draws agreed ones; "
             "name one of them"
         )
-    if week is not None and weekly is None:
-        raise InputError("--week is for --weekly; add it or leave it out")
+    if weekly is None:
+        refuse_given(["week"], "--weekly; add it or leave it out")
     if weekly is not None:
         week = week or last_week(datetime.now(UTC))
         n, seed = weekly, seed_of_week(week) if seed is None else seed
     if seed is None:
-        raise InputError("--seed is needed, so that the draw can be repeated; any whole number")
-    if lead is not None and agreed is None:
-        raise InputError("--by is for --audit-agreed; add it or leave it out")
-    if allocation is None and (judge_id is not None or basis is not None):
-        raise InputError("--judge and --basis are for --allocate; add it or leave them out")
+        seed = secrets.randbelow(FRESH_SEEDS)
+    if agreed is None:
+        refuse_given(["lead"], "--audit-agreed; add it or leave it out")
+    else:
+        refuse_given(OF_DRAWS, "draws from all traces, not for --audit-agreed")
+    if allocation is None:
+        refuse_given(["judge_id", "basis"], "--allocate; add it or leave it out")
     if allocation is not None and by_workflow:
         raise InputError("--allocate gives every workflow its share already; leave --by-workflow")
     design = SamplingDesign(
@@ -418,6 +436,7 @@ def sample(
         overlap=overlap,
         certificate=certificate,
         token=None if weekly is None else f"week {week} {workflow or ''}".rstrip(),
+        repeats=weekly is not None,
     )
     with open_to_write(path) as store:
         if agreed is not None:
@@ -459,7 +478,9 @@ def _lead(store: Store, name: str | None) -> str:
     show_default=True,
     help="Aim at this half-width for the error rate of the accepted verdicts.",
 )
-@click.option("--basis", help="Take earlier labels from this batch; without it, from a recent one.")
+@click.option(
+    "--basis", help="Take earlier labels from this batch; without it, from those of the rate."
+)
 @click.option("--workflow", help="Take traces of this workflow only.")
 @click.option(
     "--labels-wanted",

@@ -23,6 +23,7 @@ from calibration.cli.terminal import (
     print_next,
     progress,
     taxonomy_in_force,
+    with_batch,
     with_json,
     with_store,
 )
@@ -175,7 +176,7 @@ def _pulled_lines(pulled: platform_transfer.Pulled, title: str) -> Iterator[str]
 @click.command()
 @with_platform
 @with_store
-@click.option("--batch", "batch_id", help="Push the consensus labels of this batch.")
+@with_batch
 @click.option("--judge", "judge_id", help="Push the verdicts of this judge.")
 @click.option("--send", is_flag=True, help="Send; without it, only what would be sent is shown.")
 @with_json
@@ -189,9 +190,10 @@ def push(
 ) -> None:
     """Push labels and verdicts to the traces that they are of, as scores.
 
-    Without --batch and --judge, the consensus labels of the newest batch. Nothing is sent without
-    --send. A score has the class, its credit, and the batch or the judge: no name of a reviewer and
-    no text. The same push again changes nothing; a class that has changed replaces the one before.
+    The consensus labels of --batch, the verdicts of --judge, or both; with --judge alone no labels.
+    Nothing is sent without --send. A score has the class, its credit, and the batch or the judge:
+    no name of a reviewer and no text. The same push again changes nothing; a class that has changed
+    replaces the one before.
 
     \b
     asr push langfuse --batch production-001
@@ -206,21 +208,20 @@ def push(
         if judge_id is not None:
             scores += platform_scores.judge_scores(store, platform, judge_id)
     if not scores:
-        what = " and ".join(
-            [f"batch {batch_id!r}"] * (batch_id is not None)
-            + [f"judge {judge_id!r}"] * (judge_id is not None)
-        )
         raise CalibrationError(
-            f"{what}: no consensus label or verdict is on a trace of {kind.title}; only traces "
-            "that came from there can be scored"
+            f"{_named(batch_id, judge_id)}: no consensus label or verdict is on a trace of "
+            f"{kind.title}; only traces that came from there can be scored"
         )
     if not send:
         payloads = [platform_scores.AS_SCORE[platform](score) for score in scores]
         if as_data:
             print_json({"platform": platform, "scores": len(scores), "sent": False,
-                        "first": payloads[:FIRST]})  # fmt: skip
+                        "batch_id": batch_id, "first": payloads[:FIRST]})  # fmt: skip
             return
-        print_lines([f"{counted(len(scores), 'score')} would be sent to {kind.title}, the first:"])
+        print_lines([
+            f"{_named(batch_id, judge_id)}: {counted(len(scores), 'score')} would be sent to "
+            f"{kind.title}, the first:"
+        ])  # fmt: skip
         for payload in payloads[:FIRST]:
             print_lines([json.dumps(payload, ensure_ascii=False)])
         options = [("--batch", batch_id), ("--judge", judge_id)]
@@ -231,8 +232,15 @@ def push(
     with _telling() as told:
         done = platform_transfer.push(kind, access, path, scores, told=told)
     if as_data:
-        print_json(asdict(done) | {"scores": len(scores)})
+        print_json(asdict(done) | {"scores": len(scores), "batch_id": batch_id})
         return
-    print_lines([f"{done.sent:,} sent to {kind.title}, {done.sent_before:,} sent before"])
+    sent = f"{done.sent:,} sent to {kind.title}, {done.sent_before:,} sent before"
+    print_lines([f"{_named(batch_id, judge_id)}: {sent}"])
     if done.gone:
         print_lines([f"{counted(done.gone, 'trace')} no longer there"])
+
+
+def _named(batch_id: str | None, judge_id: str | None) -> str:
+    """Return whose classes are pushed, in words."""
+    named = (("batch", batch_id), ("judge", judge_id))
+    return " and ".join(f"{what} {name}" for what, name in named if name is not None)

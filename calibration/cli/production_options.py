@@ -4,7 +4,7 @@ import functools
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,9 @@ import click
 from click.core import ParameterSource
 
 from calibration.analyses.success_rate.report import PREVIOUS, ReportOptions
-from calibration.cli.reading_options import with_reading_options
-from calibration.cli.terminal import Command, credit_of, pairs, with_seed
+from calibration.cli.reading_options import reading_params, with_reading_options
+from calibration.cli.terminal import Command, credit_of, pairs, refuse_given, with_seed
 from calibration.errors import InputError
-from calibration.tables.reading import ReadingOptions
 from calibration.taxonomy import Taxonomy, load_taxonomy
 
 if TYPE_CHECKING:
@@ -25,11 +24,25 @@ if TYPE_CHECKING:
 FILE = click.Path(path_type=Path)
 NONE = "none"
 
-# Options by another name than that of their parameter.
-OPTIONS = {
-    "since": "from", "until": "to", "fork": "taxonomy", "batch_id": "batch",
-    "judge_id": "judge",
-}  # fmt: skip
+# The parameters of `with_places`.
+PLACES = ("postgres", "tables", "spark", "memory")
+# The parameters of `with_reading`.
+READING = (
+    "since",
+    "until",
+    "timezone",
+    "reading",
+    "ceiling",
+    "ceilings",
+    "credit",
+    "only_known_workflows",
+    "strict_cost",
+    "seed",
+    "resamples",
+    "interval",
+    "stratify",
+    "force",
+)
 
 # Options for tables of runs; the others are for labels.
 FOR_RUNS = (
@@ -44,6 +57,8 @@ FOR_RUNS = (
     "--encoding",
     "--latest",
 )
+
+READ_FILES = reading_params(FOR_RUNS)
 
 # The minimum for DuckDB to start.
 LEAST_MB = 64
@@ -107,23 +122,7 @@ def with_reading(command: Command) -> Command:
     )
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        names = [
-            "since",
-            "until",
-            "timezone",
-            "reading",
-            "ceiling",
-            "ceilings",
-            "credit",
-            "only_known_workflows",
-            "strict_cost",
-            "seed",
-            "resamples",
-            "interval",
-            "stratify",
-            "force",
-        ]
-        asked = {name: kwargs.pop(name) for name in names}
+        asked = {name: kwargs.pop(name) for name in READING}
         return command(*args, asked=asked, **kwargs)
 
     return wrapped
@@ -157,7 +156,7 @@ def with_places(command: Command) -> Command:
     )
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        servers = {name: kwargs.pop(name) for name in ("postgres", "tables", "spark", "memory")}
+        servers = {name: kwargs.pop(name) for name in PLACES}
         return command(*args, servers=servers, **kwargs)
 
     return wrapped
@@ -180,9 +179,8 @@ def memory_from(asked: str | None, *, files: bool) -> str:
     """Return the memory limit of DuckDB; raise InputError if it is invalid or no files are read."""
     from calibration.runs.sources import DEFAULT_MEMORY
 
-    source = click.get_current_context().get_parameter_source("memory")
-    if not files and source is ParameterSource.COMMANDLINE:
-        raise InputError("--memory is for files; name one")
+    if not files:
+        refuse_given(["memory"], "files; name one")
     if asked is None:
         return DEFAULT_MEMORY
     size = _SIZE.fullmatch(asked.strip())
@@ -272,21 +270,6 @@ def options_from(
         n_resamples=asked["resamples"],
         interval=asked["interval"],
     )
-
-
-def refuse_given(given: Mapping[str, Any], whose: str) -> None:
-    """Refuse options that are `given` although they are for something else, in words."""
-    for name, value in given.items():
-        if value:
-            option = OPTIONS.get(name, name.replace("_", "-"))
-            raise InputError(f"--{option} is for {whose}")
-
-
-def refuse_reading(reading: ReadingOptions, whose: str) -> None:
-    """Refuse options for reading a table although they are for something else, in words."""
-    for name, value in reading.settings().items():
-        if value or value == 0:
-            raise InputError(f"--{name.rstrip('s').replace('_', '-')} is for {whose}")
 
 
 def keep_inputs(read: Sequence[str | Path | None], written: Sequence[Path | None]) -> None:

@@ -88,6 +88,15 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+def reading_params(names: Sequence[str] = tuple(OPTIONS)) -> tuple[str, ...]:
+    """Return the parameters of these options, as `refuse_given` takes them.
+
+    >>> reading_params(["--pass-at"])
+    ('read_pass_at',)
+    """
+    return tuple(f"read_{name[2:].replace('-', '_')}" for name in names)
+
+
 def with_reading_options(*names: str) -> Callable[[Command], Command]:
     """Return a decorator that adds these options; the command receives them as `reading`.
 
@@ -98,14 +107,14 @@ def with_reading_options(*names: str) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            texts = {name: kwargs.pop(f"read_{name[2:].replace('-', '_')}") for name in listed}
+            params = zip(listed, reading_params(listed), strict=True)
+            texts = {name: kwargs.pop(param) for name, param in params}
             return command(*args, reading=reading_from(texts), **kwargs)
 
         decorated: Command = wrapped
         for name in reversed(listed):
-            decorated = click.option(
-                name, f"read_{name[2:].replace('-', '_')}", cls=FileOption, **OPTIONS[name]
-            )(decorated)
+            (param,) = reading_params([name])
+            decorated = click.option(name, param, cls=FileOption, **OPTIONS[name])(decorated)
         return decorated
 
     return decorate

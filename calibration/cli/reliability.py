@@ -15,6 +15,7 @@ from calibration.cli.terminal import (
     Output,
     open_to_read,
     print_result,
+    refuse_given,
     with_columns,
     with_confidence,
     with_output,
@@ -104,10 +105,10 @@ def _runs(
 ) -> RepeatedRuns:
     """Read a file, or the labelled runs of the store."""
     if runs is not None:
-        if model is not None or agent_version is not None:
-            raise InputError(
-                "--model and --agent-version choose runs of a store; a file of RUNS is of one agent"
-            )
+        refuse_given(
+            ["model", "agent_version"], "the runs of a store; a file of RUNS is of one agent"
+        )
+        refuse_given(["path"], "the runs of a store; leave out RUNS")
         return read_runs(runs)
     if not path.exists():
         raise InputError(

@@ -11,12 +11,12 @@ import click
 from calibration.analyses.success_rate.report import PREVIOUS, saved_report, verify_report
 from calibration.cli.production_options import (
     FILE,
+    PLACES,
+    READ_FILES,
     memory_from,
     one_place,
     options_from,
     places_from,
-    refuse_given,
-    refuse_reading,
     taxonomy_from,
     with_memory,
     with_places,
@@ -32,6 +32,7 @@ from calibration.cli.terminal import (
     print_json,
     print_lines,
     print_result,
+    refuse_given,
     with_batch,
     with_columns,
     with_confidence,
@@ -55,8 +56,9 @@ if TYPE_CHECKING:
 MARGIN = 5.0
 TABLES = "files and tables; name one"
 # Options for tables, and those for outcomes that are taken as given, also in a store.
-OF_FILES = ("only_known_workflows",)
+OF_FILES = ("only_known_workflows", *READ_FILES)
 OF_GIVEN = ("ceiling", "ceilings", "credit", "stratify", "force")
+OF_LABELS = ("batch_id", "design", "estimand")
 
 
 @click.command(cls=FileCommand)
@@ -159,15 +161,15 @@ def report(
     if place is not None:
         from calibration.analyses.success_rate.from_runs import report_on_files, write_work_lists
 
-        if workflow is not None:
-            raise InputError("--workflow is for the store; give runs of one workflow")
-        if as_given:
-            raise InputError("--as-given is for the store: outcomes of a file always are")
+        refuse_given(["workflow"], "the store; give runs of one workflow")
+        refuse_given(["as_given"], "the store: outcomes of a file always are")
+        refuse_given(["path", "batch_id", "judge_id", "design"], "the store; name no runs")
         if options.estimand == "these_runs":
             raise InputError(
                 "--estimand these-runs is for the store: the outcome of every run in a file is "
                 "taken as known, so the rate of these runs has no interval"
             )
+        refuse_given(["estimand"], "the store; name no runs")
         with computing("Reading runs"):
             result = report_on_files(
                 place, options=options, taxonomy=taxonomy_from(fork), taxonomy_path=fork
@@ -175,8 +177,7 @@ def report(
         if folder is not None:
             _wrote(write_work_lists(place, folder, options=options, taxonomy=taxonomy_from(fork)))
     else:
-        refuse_reading(asked["reading"], TABLES)
-        refuse_given({**{name: asked[name] for name in OF_FILES}, "taxonomy": fork}, TABLES)
+        refuse_given((*OF_FILES, "fork", *PLACES), TABLES)
         from calibration.analyses.success_rate.assembly import write_work
         from calibration.analyses.success_rate.from_runs import write_work_lists
         from calibration.analyses.success_rate.from_store import (
@@ -189,8 +190,10 @@ def report(
         with open_to_read(path) as store, computing("Computing rates and their intervals"):
             given = given_runs(store, options)
             if given is None:
-                refuse_given({name: asked[name] for name in OF_GIVEN}, TABLES)
+                refuse_given(OF_GIVEN, TABLES)
                 found = report_with_work(store, options)
+            else:
+                refuse_given(OF_LABELS, "labels; here the outcomes are taken as given")
         if given is None:
             result, written = found.report, partial(labelled_csv, found.loaded)
             if folder is not None:
@@ -276,10 +279,7 @@ def compare(
     """
     sides = places_from(files, servers, asked["reading"].encoding)
     if by is not None or baseline is not None or names or len(sides) != 2:
-        if separate_intervals or other is not None or margin != MARGIN:
-            raise InputError(
-                "--margin, --separate-intervals and --taxonomy-b are for two sets of runs"
-            )
+        refuse_given(["margin", "separate_intervals", "other"], "two sets of runs")
         _compare_several(sides, output, asked, paired, forks, by, baseline, names)
         return
     from calibration.analyses.success_rate.comparison import compare_files
@@ -393,12 +393,12 @@ def layers(
 
     (table,) = under_our_names(columns, (file, (*OF_FAILURES, *LAYERS, *layers)))
     if table is not None:
+        refuse_given(["path"], "the failures of a store; leave out FILE")
         found = layers_of_table(table, layers=layers, confidence_level=confidence)
     else:
         from calibration.cli.terminal import open_to_read
 
-        if layers:
-            raise InputError("--layer is for a file; name one")
+        refuse_given(["layers"], "a file; name one")
         with open_to_read(path) as store:
             found = layers_of_store(store, confidence_level=confidence)
     print_result(found, words.document, output)
@@ -423,6 +423,8 @@ def verify(report: str, folder: Path, path: Path, memory: str | None, as_data: b
     """
     saved = saved_report(report, folder)
     limit = memory_from(memory, files=not saved.of_store)
+    if not saved.of_store:
+        refuse_given(["path"], "a report on a store; this one is on files")
     if saved.of_store:
         from calibration.analyses.success_rate.from_store import report_on_store
         from calibration.cli.terminal import open_to_read

@@ -17,6 +17,7 @@ from calibration.cli.terminal import (
     open_to_read,
     print_lines,
     print_result,
+    refuse_given,
     with_columns,
     with_confidence,
     with_output,
@@ -77,10 +78,10 @@ def audit(
     """
     runs, about = under_our_names(columns, (file, (*OF_AUDITS, success)), (table, OF_TASKS))
     if runs is not None:
-        if judge_id is not None:
-            raise InputError("--judge is for the runs of a store: leave out FILE")
+        refuse_given(["judge_id", "path"], "the runs of a store; leave out FILE")
         found = audit_trials(runs, success=success, tasks=about, confidence_level=confidence)
     else:
+        refuse_given(["success"], "a FILE of trials; name one")
         with open_to_read(path) as store:
             found = audit_store(
                 store, judge_id=judge_id, tasks=about, confidence_level=confidence

@@ -14,6 +14,8 @@ from calibration.analyses.success_rate.suggestions import (
     fit_credit_of,
 )
 from calibration.cli.production_options import (
+    PLACES,
+    READING,
     keep_inputs,
     one_place,
     options_from,
@@ -32,7 +34,9 @@ from calibration.cli.terminal import (
     print_json,
     print_lines,
     print_result,
+    refuse_given,
     taxonomy_in_force,
+    with_batch,
     with_columns,
     with_confidence,
     with_json,
@@ -40,7 +44,7 @@ from calibration.cli.terminal import (
     with_seed,
     with_store,
 )
-from calibration.errors import CalibrationError, InputError
+from calibration.errors import CalibrationError
 from calibration.reporting.sections import taxonomy as sections
 from calibration.tables.rows import under_our_names
 from calibration.taxonomy import Taxonomy, load_taxonomy
@@ -86,7 +90,7 @@ def use(file: Path, path: Path, as_data: bool) -> None:
 @taxonomy.command()
 @click.argument("files", nargs=-1)
 @with_store
-@click.option("--batch", "batch_id", help="Take the labelled traces of this batch of the store.")
+@with_batch
 @click.option(
     "--percentile",
     type=FiniteRange(0, 1, min_open=True, max_open=True),
@@ -126,15 +130,14 @@ def suggest(
     place = one_place(files, servers, asked["reading"].encoding)
     keep_inputs([*files, path, fork], [out])
     if place is None:
-        if fork is not None:
-            raise InputError("--taxonomy is for files: the store has its own taxonomy")
+        refuse_given(["fork"], "files: the store has its own taxonomy")
+        refuse_given((*READING, *PLACES), "files; name one")
         with open_to_read(path) as store:
             found = ceilings_from_store(
                 store, batch_id, percentile=percentile, confidence_level=confidence
             )
     else:
-        if batch_id is not None:
-            raise InputError("--batch is for a store: leave FILES out")
+        refuse_given(["batch_id", "path"], "a store; leave FILES out")
         options = replace(options_from(asked), confidence_level=confidence)
         found = ceilings_from_files(
             place, percentile=percentile, options=options, taxonomy=taxonomy_from(fork)

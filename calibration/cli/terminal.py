@@ -91,9 +91,12 @@ def with_store(command: Command) -> Command:
 
 
 def with_batch(command: Command) -> Command:
-    """Add --batch."""
+    """Add --batch, for what `choose_batch` and `pooled_id` take."""
     return click.option(
-        "--batch", "batch_id", help="Use this batch; without it, the newest one is used."
+        "--batch",
+        "batch_id",
+        help="Use this batch; without it, the newest random sample: the newest one that has "
+        "labels, where labels are read, and for rates and exports the earlier ones with it.",
     )(command)
 
 
@@ -237,6 +240,19 @@ def with_given(command: Command) -> Command:
         is_flag=True,
         help="Take the outcomes of the judge source:... as given, though there are labels.",
     )(command)
+
+
+def refuse_given(names: Iterable[str], whose: str) -> None:
+    """Refuse options on the command line that are for something else, in words.
+
+    `names` are those of the parameters of the command. An option that repeats its default is
+    refused too; a variable of the environment is not, for it goes for all commands.
+    """
+    context, unused = click.get_current_context(), set(names)
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name in unused and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise InputError(f"{max(parameter.opts, key=len)} is for {whose}")
 
 
 def whole_numbers(option: str, given: str) -> tuple[int, ...]:

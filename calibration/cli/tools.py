@@ -17,6 +17,7 @@ from calibration.cli.terminal import (
     Output,
     open_to_read,
     print_result,
+    refuse_given,
     with_columns,
     with_confidence,
     with_output,
@@ -33,6 +34,11 @@ from calibration.tables.trials import OF_TASKS, read_tasks
 
 FILE = click.Path(path_type=Path)
 SHARE = FiniteRange(0, 1)
+# The runs of a store have routes and no expected calls.
+OF_FILE = (
+    "answer_threshold", "tool_threshold", "tool_weights", "require_tools", "forbidden", "required",
+    "before", "k", "columns", "seed",
+)  # fmt: skip
 
 
 def _weights(
@@ -172,9 +178,11 @@ def tools(
     """
     (table,) = under_our_names(columns, (file, OF_INTERACTIONS))
     if table is None:
+        refuse_given(OF_FILE, "a FILE of interactions; name one")
         with open_to_read(path) as store:
             stored = routes_of_store(store, confidence_level=confidence)
         return print_result(stored, text.routes, output)
+    refuse_given(["path"], "the runs of a store; leave out FILE")
     found = analyse_tools(
         table,
         ToolOptions(
@@ -240,6 +248,7 @@ def grade(
     (about,) = under_our_names(columns, (tasks, OF_TASKS))
     told = None if about is None else read_tasks(about)
     if files:
+        refuse_given(["path"], "the runs of a store; leave out FILES")
         found = grade_files(files, read, tasks=told, confidence_level=confidence)
     else:
         with open_to_read(path) as store:

@@ -10,6 +10,7 @@ from calibration.cli.terminal import open_to_read, print_json, print_lines, with
 from calibration.errors import InputError
 from calibration.reporting.document import table
 from calibration.store import SORTED_BY, SavedView, parse_search, search_terms
+from calibration.text import names_there
 
 
 @click.command()
@@ -83,7 +84,7 @@ def traces(
 
 def _saved(known: dict[str, SavedView], name: str) -> SavedView:
     if name not in known:
-        raise InputError(f"no view is saved as {name!r}; there are {list(known)}")
+        raise InputError(f"no view is saved as {name!r}; {names_there(name, known)}")
     return known[name]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from calibration.analyses.agreement.analysis import analyse_agreement
-from calibration.analyses.evidence.from_store import choose_judge, named_batches
+from calibration.analyses.evidence.from_store import choose_judge
 from calibration.analyses.exports import dataset_of
 from calibration.analyses.success_rate.from_store import report_on_store
 from calibration.analyses.success_rate.report import ReportOptions
@@ -19,6 +19,7 @@ from calibration.reporting.document import SIMULATED, brief_lines, escaped
 from calibration.reporting.sections import agreement, success_rate
 from calibration.store import Store
 from calibration.tables.rows import TypedRows, write_rows
+from calibration.text import named_batches
 
 WHAT = {
     "traces": "labelled runs of the agents as reviewers saw them, with their consensus",

@@ -11,7 +11,7 @@ from typing import Any
 
 from calibration.statistics.estimate import OK, Estimate
 from calibration.tables.reading import Reading
-from calibration.text import shown
+from calibration.text import named_batches, sentence, shown
 
 SIMULATED = "SIMULATED DATA: labels, verdicts and production runs are drawn at random."
 CHOSEN = "  These traces were chosen, not drawn at random: this holds for them only."
@@ -160,12 +160,14 @@ class Headline:
 class Document:
     """A whole report; `banners` come before everything else. Some have no headline.
 
+    `source` names what was read, in the first line: the batches of a store.
     `brief` is what a terminal shows below the headline unless it is asked for everything; None is
     everything. `then` is the command that comes next, without ``asr``. `reading` says what was read
     of the tables and what was left out, before the estimates.
     """
 
     title: str
+    source: str = ""
     about: tuple[str, ...] = ()
     headline: Headline | None = None
     banners: tuple[str, ...] = ()
@@ -196,6 +198,17 @@ ESTIMANDS = {
     "process": "the rate is that of runs like these: tasks and runs are a sample",
     "these_runs": "the rate is the mean of these {n:,} runs themselves, not of runs like them",
 }
+
+
+def batches_read(batch_id: str | None) -> str:
+    """Return the first line of what is read from batches of a store; empty without any.
+
+    Examples
+    --------
+    >>> batches_read("production-001+production-002")
+    'Batches production-001 and production-002.'
+    """
+    return "" if batch_id is None else sentence(named_batches(batch_id))
 
 
 def figure(result: Estimate, digits: int = 3) -> str:
@@ -343,7 +356,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def text_lines(document: Document) -> Iterator[str]:
     """Yield the lines of a document."""
-    for line in (*document.banners, *document.reading):
+    for banner in document.banners:
+        yield shown(banner, most=600)
+    yield from _source(document)
+    for line in document.reading:
         yield shown(line, most=600)
     if document.headline is None:
         yield document.title
@@ -364,7 +380,10 @@ def text_lines(document: Document) -> Iterator[str]:
 
 def brief_lines(document: Document) -> Iterator[str]:
     """Yield the lines of the answer that a document gives."""
-    for line in (*document.banners, *document.reading):
+    for banner in document.banners:
+        yield shown(banner, most=600)
+    yield from _source(document)
+    for line in document.reading:
         yield shown(line, most=600)
     head = document.headline
     if head is None:
@@ -377,6 +396,11 @@ def brief_lines(document: Document) -> Iterator[str]:
         yield from _beside(head)
     for block in document.brief or ():
         yield from _text_block(block)
+
+
+def _source(document: Document) -> Iterator[str]:
+    if document.source:
+        yield shown(document.source, most=600)
 
 
 def _figure_line(head: Headline) -> str:
@@ -470,7 +494,7 @@ def _markdown_lines(document: Document) -> Iterator[str]:
         yield ""
     if document.headline is not None:
         yield from _markdown_headline(document.headline)
-    for line in document.about:
+    for line in filter(None, (document.source, *document.about)):
         yield ""
         yield escaped(line)
     for section in document.sections:

@@ -198,7 +198,7 @@ def _body(document: Document) -> Iterator[str]:
         yield f'<p class="lead">{_text(line)}</p>'
     if document.headline is not None:
         yield from _headline(document.headline)
-    for line in document.about:
+    for line in filter(None, (document.source, *document.about)):
         yield f'<p class="lead">{_text(line)}</p>'
     yield "</header>"
     for number, section in enumerate(document.sections):

@@ -649,7 +649,8 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
         ("format", lambda of: "asr-report/1", "Literal['asr-report/1']"),
         "outcomes given_by calibrated kind target n n_tasks window.first=first window.last=last "
         "asr asr_gross asr_literal asr_without_abandoned pass_rate mean_effective_penalty identity "
-        "asr_range_missing_cost=asr_range class_shares=classes[outcome].share change cost",
+        "asr_range_missing_cost=asr_range class_shares=classes[outcome].share change "
+        "why_no_change cost",
         ("weekly", lambda of: () if of.weekly is None else of.weekly.weeks, "tuple[Week, ...]"),
         "weekly_rule=weekly by_workflow=by_workflow[name] by_model=by_model[name] "
         "by_agent_version=by_version[name] by_harness=by_harness[name] "
@@ -710,7 +711,7 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
     "calibration.analyses.success_rate.suggestions.SuggestedCeilings": (
         ("format", lambda of: "asr-ceilings/1", "Literal['asr-ceilings/1']"),
         "percentile basis accepted workflows=workflows[workflow] confidence_level notes "
-        "fingerprint",
+        "batch_id fingerprint",
     ),
     "calibration.analyses.success_rate.suggestions.SuggestedCeiling": (
         "unit ceiling_usd n suggested share_above",

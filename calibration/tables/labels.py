@@ -37,6 +37,7 @@ from calibration.tables.rows import (
     place_of,
     under_our_names,
 )
+from calibration.text import several_judges
 from calibration.trace_formats.fields import FieldError, outcome
 
 MAX_USD = 1_000_000
@@ -332,56 +333,77 @@ def _prompt(row: Row) -> str:
     return prompt
 
 
-def read_verdicts(source: Source, *, judge: str | None = None) -> VerdictFile:
+def read_verdicts(
+    source: Source, *, judge: str | None = None, names_it: bool = False
+) -> VerdictFile:
     """Read verdicts, with the columns of `verdict_rows`, only those of `judge` if it is named.
 
-    Rows of perturbed arms are left out; `arms` has their traces.
-    InputError also if a trace has two first verdicts or there are none of `judge`.
+    With `names_it`, `judge` is the name of the judge of a table that names none. Rows of perturbed
+    arms are left out; `arms` has their traces.
+    InputError also if a trace has two first verdicts, there are none of `judge`, or there are
+    several judges and none of them is named.
     """
     path = place_of(source)
-    rows: dict[str, VerdictRow] = {}
-    again: dict[str, dict[int, str]] = {}
+    tables: dict[str, _Verdicts] = {}
     judges: dict[str, None] = {}
-    arms: set[str] = set()
     for found in verdict_rows(source):
         judges[found.judge] = None
-        if judge is not None and found.judge != judge:
-            continue
-        if is_perturbed(found.perturbation):
-            arms.add(found.trace_id)
-        elif found.sample == 0:
-            other = rows.setdefault(found.trace_id, found)
-            if other is not found:
-                raise InputError(_second(path, found, other))
-        elif found.sample in again.setdefault(found.trace_id, {}):
-            raise InputError(
-                f"{path}, line {found.line}, field 'sample': {found.sample} occurs twice for "
-                f"{found.trace_id!r:.80}; if they are of two judges, name one with --judge"
-            )
-        else:
-            again[found.trace_id][found.sample] = found.outcome or NO_VERDICT
-    if judge is not None and judge not in judges:
-        known = ", ".join(name for name in judges if name)
-        raise InputError(f"{path}: no judge {judge!r:.80}; there are {known or 'none named':.200}")
-    if not rows:
+        # Rows without a name count where the table names no judge.
+        read = next(iter(judges)) if judge is None else judge
+        if found.judge == read or (names_it and not found.judge):
+            tables.setdefault(found.judge, _Verdicts()).add(path, found)
+    named = [name for name in judges if name]
+    if judge is None:
+        if len(judges) > 1:
+            raise InputError(f"{path} holds verdicts of {several_judges(judges)}")
+        read = next(iter(judges), "")
+    elif judge in judges:
+        read = judge
+    elif named or not names_it:
+        known = ", ".join(named) or "none named"
+        raise InputError(f"{path}: no judge {judge!r:.80}; there are {known:.200}")
+    else:
+        read = ""
+    verdicts = tables.get(read)
+    if verdicts is None or not verdicts.rows:
         raise InputError(f"{path}: holds no verdicts")
     return VerdictFile(
         path=path,
-        rows=rows,
-        again={t: tuple(samples[k] for k in sorted(samples)) for t, samples in again.items()},
+        rows=verdicts.rows,
+        again={
+            t: tuple(samples[k] for k in sorted(samples)) for t, samples in verdicts.again.items()
+        },
         judge=judge,
-        arms=frozenset(arms),
+        arms=frozenset(verdicts.arms),
     )
 
 
-def _second(path: str, row: VerdictRow, other: VerdictRow) -> str:
-    start = f"{path}, line {row.line}, field 'trace_id': {row.trace_id!r:.80} has a verdict in "
-    if row.judge == other.judge:
-        return f"{start}line {other.line} already"
-    return (
-        f"{start}line {other.line} by another judge: name one of them with --judge "
-        f"({other.judge!r:.60}, {row.judge!r:.60})"
-    )
+@dataclass(slots=True)
+class _Verdicts:
+    """The rows of one judge as they are read."""
+
+    rows: dict[str, VerdictRow] = field(default_factory=dict)
+    again: dict[str, dict[int, str]] = field(default_factory=dict)
+    arms: set[str] = field(default_factory=set)
+
+    def add(self, path: str, row: VerdictRow) -> None:
+        """Add a row; InputError for a second one of the same trace and sample."""
+        if is_perturbed(row.perturbation):
+            self.arms.add(row.trace_id)
+        elif row.sample == 0:
+            other = self.rows.setdefault(row.trace_id, row)
+            if other is not row:
+                raise InputError(
+                    f"{path}, line {row.line}, field 'trace_id': {row.trace_id!r:.80} has a "
+                    f"verdict in line {other.line} already"
+                )
+        elif row.sample in self.again.setdefault(row.trace_id, {}):
+            raise InputError(
+                f"{path}, line {row.line}, field 'sample': {row.sample} occurs twice for "
+                f"{row.trace_id!r:.80}; if they are of two judges, a column judge names them"
+            )
+        else:
+            self.again[row.trace_id][row.sample] = row.outcome or NO_VERDICT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -406,7 +428,8 @@ def of_two_tables(
 
     A name goes for the files that have its column; `human` and `verdict` are the outcome of the one
     and of the other. `raters` are columns of `human`. `against` names another judge of `verdicts`,
-    or another file. Raises InputError as `read_human_labels`, `read_verdicts`, `under_our_names`.
+    or another file. `judge_id` chooses a judge, or names that of a table without names. Raises
+    InputError as `read_human_labels`, `read_verdicts`, `under_our_names`.
     """
     other = Path(against) if against is not None and Path(against).is_file() else None
     named = under_our_names(
@@ -419,7 +442,7 @@ def of_two_tables(
         _as_outcome(table, name)
         for table, name in zip(named, (HUMAN, VERDICT, VERDICT), strict=True)
     )
-    found = read_verdicts(judged or verdicts, judge=judge_id)
+    found = read_verdicts(judged or verdicts, judge=judge_id, names_it=True)
     if others is not None:
         earlier: VerdictFile | None = read_verdicts(others)
     elif against is None or against == judge_id:
@@ -444,8 +467,8 @@ def of_one_table(
     """Read labels and verdicts from one table, a row a trace.
 
     The column `human` has the class that people gave, or `raters` have a column each; `verdict`
-    that of the judge, who has the name of the column, unless there is a column `judge`. `against`
-    is another column of verdicts, another judge, or another file.
+    that of the judge: `judge_id`, or the name of the column, unless a column `judge` names several.
+    `against` is another column of verdicts, another judge, or another file.
 
     Raises InputError as `of_two_tables`.
     """
@@ -465,7 +488,7 @@ def of_one_table(
 
     verdict = given[VERDICT]
     judged = side(OF_VERDICTS, verdict)
-    found = read_verdicts(judged, judge=judge_id)
+    found = read_verdicts(judged, judge=judge_id, names_it=True)
     if judge_id is None and verdict != VERDICT and not any(r.judge for r in found.rows.values()):
         found = replace(found, judge=verdict)
     other = None

@@ -90,7 +90,7 @@ def test_no_labels_and_one(new_world: NewWorld) -> None:
     assert not result.calibrated
     # Several judges must be told apart, and a simulated one is no judge of real labels.
     world.judge(dict.fromkeys(ids(12), C), name="judge-2", simulated=True)
-    with pytest.raises(InputError, match=r"name one with --judge: \['judge-1', 'judge-2'\]"):
+    with pytest.raises(InputError, match=r"of 2 judges \(judge-1, judge-2\): --judge judge-1;"):
         rates_of_store(world.store)
     with pytest.raises(MixedDataError, match="both simulated or both real"):
         rates_of_store(world.store, ReportOptions(judge_id="judge-2"))

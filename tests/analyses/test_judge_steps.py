@@ -121,7 +121,7 @@ def test_a_refused_rate_names_its_mend_and_the_rest_still_stands(new_world: NewW
     assert kinds(steps)[0] == "refused"
     assert steps[0].what == "Label more traces drawn at random from production."
     assert steps[0].why == "post_stratified: 12 labels, fewer than 30."
-    assert steps[0].command == "sample --n 100 --seed 1"
+    assert steps[0].command == "sample --n 100"
     # 3, 3, 2, 2 and 2 labels: all five classes are rare.
     assert (
         "Completed (3), Partial-correct (3), Partial-incorrect (2)"

@@ -92,8 +92,11 @@ def test_the_newest_production_batch_is_the_default(new_world: NewWorld) -> None
     newer = draw_batch(world.store, SamplingDesign(seed=3), n=2)
     world.store.add_batch(purpose="practice", trace_ids=ids(2))
     assert choose_batch(world.store, None).batch_id == newer.batch_id
+    world.label("Ann", dict.fromkeys(world.drawn, "complete"))
+    assert choose_batch(world.store, None).batch_id == world.batch_id
+    assert choose_batch(world.store, None, to_label=True).batch_id == newer.batch_id
     assert choose_batch(world.store, world.batch_id).batch_id == world.batch_id
-    with pytest.raises(InputError, match=r"no batch 'x'; there are \['practice-003'"):
+    with pytest.raises(InputError, match="no batch 'x'; there are practice-003, production-002"):
         choose_batch(world.store, "x")
     with pytest.raises(InputError, match="for practice, not for production"):
         load_batch(world.store, "practice-003")

@@ -66,13 +66,16 @@ def test_the_overlap_decides_how_many_labels_are_made(half: World) -> None:
     assert len({plan.human_only for plan in plans}) == 1
 
 
-def test_a_few_new_labels_do_not_replace_a_good_basis(half: World) -> None:
+def test_new_labels_are_added_to_the_basis_as_in_a_rate(half: World) -> None:
     batch = draw_batch(half.store, SamplingDesign(seed=9), n=20)
     newer = World(store=half.store, batch_id=batch.batch_id, drawn=())
     newer.label(
         "Ann", dict.fromkeys(half.store.batch_items(batch.batch_id)["trace_id"], "complete")
     )
-    assert plan_batch(half.store, n=50).basis == half.batch_id
+    pooled = plan_batch(half.store, n=50)
+    assert pooled.basis == f"{half.batch_id}+{batch.batch_id}"
+    assert pooled.n_basis > 60
+    assert pooled.human_only == plan_batch(half.store, n=50, batch_id=pooled.basis).human_only
     plan = plan_batch(half.store, n=50, batch_id=batch.batch_id)
     assert plan.basis is None
     assert any("all labelled traces score the same" in note for note in plan.notes)

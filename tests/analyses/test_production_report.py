@@ -8,6 +8,8 @@ import pytest
 from calibration.analyses.success_rate.from_runs import report_on_files, write_work_lists
 from calibration.analyses.success_rate.report import ReportOptions, SuccessRateReport
 from calibration.errors import CalibrationError, InputError
+from calibration.reporting.document import brief_lines
+from calibration.reporting.sections.success_rate import document
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from reference_dataset.loader import load_reference
 from tests.analyses.production_files import HOSTILE, MIXED10, alike, fork, runs, write
@@ -89,13 +91,34 @@ def test_what_a_week_or_a_window_is_compared_with(tmp_path: Path, mixed: str) ->
         report(path, since="2027-01-01", until="2027-01-02", compare_to=None)
 
 
+def test_a_window_with_no_run_before_it_is_reported_without_a_change(tmp_path: Path) -> None:
+    path = two_weeks(tmp_path)
+    week: dict[str, Any] = {"since": "2026-W40", "until": "2026-W40"}
+    first = report(path, **week)
+    assert first.asr == report(path, **week, compare_to=None).asr
+    assert first.change is None
+    assert first.why_no_change == (
+        "the window before, from 2026-09-21 to 2026-09-27, holds no run to compare with"
+    )
+    assert f"change: none; {first.why_no_change}" in "\n".join(brief_lines(document(first)))
+    assert report(path, **week, timezone="Asia/Tokyo").why_no_change == first.why_no_change
+    without_end = report(path, since="2026-W41")
+    assert (without_end.change, without_end.n) == (None, report(path, since="2026-W41",
+                                                               until="2026-W41").n)  # fmt: skip
+    assert without_end.why_no_change.startswith("a window without --to has no length")
+    assert report(path, since="2026-W41", until="2026-W41").why_no_change == ""
+    # A file that was named is another matter.
+    (bad := tmp_path / "bad.csv").write_text("trace_id,workflow,outcome,cost_usd\na,research,?,1\n")
+    with pytest.raises(CalibrationError, match="no run is left"):
+        report(path, **week, compare_to=str(bad))
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [
         ({"since": "soon"}, "--from: 'soon' is not a day"),
         ({"since": "2026-W60"}, "--from: '2026-W60' is not a day"),
         ({"since": "2026-10-02", "until": "2026-10-01"}, "is not before"),
-        ({"since": "2026-10-02", "compare_to": "previous"}, "needs --to with --from"),
         ({"seed": -1}, "seed must be 0 or more"),
     ],
 )

@@ -123,7 +123,9 @@ def test_no_rate_comes_out_of_a_selection_and_agreement_says_so(world: World) ->
     lines = text_lines(agreement_text.agreement(agreement))
     assert any("not drawn at random" in line for line in lines)
     assert to_json.data(agreement)["random_sample_of_production"] is False
-    # A rate takes the newest sample and passes selections over.
+    # Without a name the newest sample is taken, and selections are passed over.
     world.label("Cem", dict.fromkeys(world.drawn, "complete"))
     assert rates_of_store(world.store).loaded.batch.batch_id == world.batch_id
-    assert choose_batch(world.store, None).batch_id == batch.batch_id
+    for to_label in (False, True):
+        assert choose_batch(world.store, None, to_label=to_label).batch_id == world.batch_id
+    assert analyse_agreement(world.store).batch_id == world.batch_id

@@ -96,7 +96,7 @@ def test_names_and_numbers_of_runs_are_checked(asr: Run) -> None:
         ((*files[:1] * 21,), "2 to 20 sets of runs are compared, got 21: leave some out"),
         ((files[0], "--by", "trace_id"), "2 to 20 groups by 'trace_id' are compared, got 120"),
         ((*files, "--by", "model"), "--by compares the groups of one input"),
-        ((*files, "--margin", "2"), "are for two sets of runs"),
+        ((*files, "--margin", "2"), "--margin is for two sets of runs"),
         ((*files, "--taxonomy", "a.toml", "--taxonomy", "b.toml"), "a.toml"),
         ((*files, "--paired", "--column", "task_id="), "needs a column task_id in every set"),
     ):

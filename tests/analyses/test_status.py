@@ -220,7 +220,7 @@ def test_a_judge_that_cannot_correct_is_explained_and_none_is_asked_for(world: W
     assert ("judge" in kinds(found)) is (not found.results.calibrated)
     world.judge(dict.fromkeys(ids(60), C), name="judge-2")
     found = store_status(world.store)
-    assert "several judges" in rate_words(found.rate)
+    assert "verdicts of 2 judges" in rate_words(found.rate)
     assert store_status(world.store, judge_id="judge-2").rate.value is not None
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
@@ -83,8 +84,14 @@ def test_a_window_is_compared_with_the_one_of_its_length_before(two_weeks: World
     first = report(two_weeks, since=WEEKS[0], until=WEEKS[0])
     assert first.asr.value == pytest.approx(0.5)
     assert first.change is None
-    with pytest.raises(InputError, match="needs --to with --from"):
-        report(two_weeks, since=WEEKS[1])
+    assert re.fullmatch(
+        r"the window before, from [-\d]{10} to [-\d]{10}, holds no labelled run to compare with",
+        first.why_no_change,
+    )
+    without_end = report(two_weeks, since=WEEKS[1])
+    assert without_end.change is None
+    assert without_end.why_no_change.startswith("a window without --to has no length")
+    assert report(two_weeks, since=WEEKS[0], until=WEEKS[0], compare_to=None).why_no_change == ""
     with pytest.raises(CalibrationError, match=r"none of the 0 traces .* is labelled"):
         report(two_weeks, since="2027-01-01", until="2027-01-02")
     with pytest.raises(CalibrationError, match=r"48 of 48 traces have no cost \(--strict-cost\)"):

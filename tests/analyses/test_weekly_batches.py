@@ -1,15 +1,17 @@
 """A batch of the traces of one week, drawn once, and the rate over several of them."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from calibration.analyses.evidence.from_store import load_batch, pooled_id
 from calibration.store import Store
 from tests.analyses.worlds import World, ids, make_trace
-from tests.cli_runs import run
+from tests.cli_runs import data, run
 
 START = datetime(2026, 11, 2, tzinfo=UTC)  # Monday of 2026-W45
 
@@ -75,9 +77,31 @@ def test_what_does_not_fit_is_refused(path: Path) -> None:
             "sample", "--n", 3, "--seed", 1, "--week", "2026-W46", "--store", path, code=2
         ).output
     )
-    assert "--seed is needed" in run("sample", "--n", 3, "--store", path, code=2).output
     assert "name one of them" in drawn(path, "--n", 3, code=2)
     assert (
         "draw fewer"
         in run("sample", "--weekly", 41, "--week", "2026-W46", "--store", path, code=1).output
     )
+
+
+def test_a_draw_without_a_seed_has_a_fresh_one_and_says_it(path: Path) -> None:
+    def sampled(*options: object, code: int = 0) -> Any:
+        result = run("sample", *options, "--store", path, "--json", code=code)
+        return data(result) if code == 0 else result.stderr
+
+    first, second = (sampled("--n", 10) for _ in range(2))
+    seeds = [batch["design"]["seed"] for batch in (first, second)]
+    assert len(set(seeds)) == 2
+    assert first["trace_ids"] != second["trace_ids"]
+    text = run("sample", "--n", 10, "--store", path).stdout
+    (seed,) = re.findall(r", seed (\d+)$", text.splitlines()[0])
+    # The same seed draws the same traces from the same store, and so no second sample.
+    for n in (10, 7):
+        stderr = sampled("--n", n, "--seed", seeds[0], code=2)
+        assert f"seed {seeds[0]} drew {first['batch_id']} from the same 121 traces" in stderr
+    for options in (["--by-workflow"], ["--labels-wanted", "1"]):
+        assert "drew production-003" in sampled("--n", 10, "--seed", seed, *options, code=2)
+    # Other traces are another draw, and a week is drawn once whatever is asked.
+    week = ("--weekly", 5, "--week", "2026-W46")
+    assert sampled(*week) == sampled(*week)
+    assert sampled("--n", 10, "--seed", max(*seeds, int(seed)) + 1)["n"] == 10

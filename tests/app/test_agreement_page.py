@@ -11,6 +11,7 @@ from app import session
 from app.views.agreement import steps
 from calibration.analyses.agreement import traces
 from calibration.analyses.agreement.analysis import AgreementAnalysis, analyse_agreement
+from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.store import Store, database
 from tests.analyses.worlds import World
 from tests.app.conftest import (
@@ -25,6 +26,7 @@ from tests.app.conftest import (
     table,
     texts,
 )
+from tests.cli_runs import data, run
 
 MIX = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
 
@@ -43,6 +45,35 @@ def listed(app: AppTest) -> list[str]:
     """Return the traces of the list, in its order."""
     (shown,) = [f.value for f in app.dataframe if "effect on alpha" in str(f.proto.columns)]
     return list(shown["trace"])
+
+
+def test_commands_and_pages_measure_the_same_batches(demo_store: Path, open_app: OpenApp) -> None:
+    with Store.open(demo_store) as store:
+        (random,) = [b.batch_id for b in store.batches() if b.is_sample and not b.is_audit]
+        before = analyse_agreement(store, random).study.alpha.value
+        few = sorted(store.production_traces()["trace_id"])[:6]
+        chosen = store.add_batch(purpose="production", trace_ids=few, design={"kind": "chosen"})
+        picked = World(store=store, batch_id=chosen.batch_id, drawn=tuple(few))
+        for name, outcome in (("Rea", "complete"), ("Moe", "abandoned")):
+            picked.label(name, dict.fromkeys(few, outcome), simulated=True)
+        newest = draw_batch(store, SamplingDesign(seed=5), n=4)
+        assert [b.batch_id for b in store.batches()][:2] == [newest.batch_id, chosen.batch_id]
+    command = data(run("agreement", "--json", "--store", demo_store))
+    assert command["batch_id"] == random
+    assert command["coefficients"]["krippendorff_alpha"]["value"] == before
+    rate = data(run("report", "--json", "--store", demo_store))
+    assert rate["origin"]["settings"]["batch"] == random
+    judged = data(run("calibrate", "--brief", "--json", "--store", demo_store))
+    assert judged["batch_id"] == random
+    assert (
+        data(run("plan", "labels", "--n", 40, "--json", "--store", demo_store))["basis"] == random
+    )
+    for page in ("agreement", "judge", "asr"):
+        app = open_app(page)
+        assert app.selectbox(key="batch").value == random, page
+    for words in ("agreement", "report", "calibrate --brief", "status", "plan labels --n 40"):
+        _banner, first, *_ = run(*words.split(), "--store", demo_store).stdout.splitlines()
+        assert random in first, words
 
 
 def test_the_last_click_counts(demo: AgreementAnalysis, open_app: OpenApp) -> None:

@@ -10,7 +10,7 @@ from app.components.document import cells_of, table
 from app.components.sections import as_table, verdict
 from app.components.tables import JUDGE
 from app.views.judge.data import Found
-from calibration.analyses.judge.calibration import JudgeCalibration, audited
+from calibration.analyses.judge.calibration import JudgeCalibration, audited, odd_verdicts
 from calibration.judge_calibration.samples import HEADLINE, Notice
 from calibration.reporting.document import percent, percent_figure
 from calibration.reporting.sections import judge as words
@@ -29,9 +29,10 @@ def show(found: Found) -> None:
     """Draw the verdict and the figures."""
     result = found.result
     alpha = found.diagnosed.ceiling["krippendorff_alpha"]
+    odd = odd_verdicts(result)
     verdict(
         JUDGE.key("verdict"), words.in_a_sentence(result), words.for_the_rate(result),
-        words.for_single_traces(result, alpha),
+        *([] if odd is None else [odd]), words.for_single_traces(result, alpha),
     )  # fmt: skip
     _figures(found)
 

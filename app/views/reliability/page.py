@@ -11,14 +11,13 @@ from app.components.sections import folded, verdict
 from app.components.tables import RELIABILITY
 from app.views.reliability import data, draw
 from app.views.reliability.data import Asked, Found
-from calibration.analyses.evidence.from_store import TOGETHER
 from calibration.analyses.reliability.from_store import OPEN, LabelledAgent
 from calibration.errors import CalibrationError
 from calibration.reporting.document import figure
 from calibration.reporting.sections.reliability import DIMENSIONS, advice
 from calibration.statistics.estimate import OK
 from calibration.store import Store
-from calibration.text import counted, sentence, shown
+from calibration.text import TOGETHER, counted, sentence, shown
 
 # What was measured of a file; it lives until the tab is closed, and is never stored.
 OF_FILE = RELIABILITY.key("of_file")

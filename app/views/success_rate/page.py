@@ -15,14 +15,14 @@ from app.components.sections import folded, verdict
 from app.components.tables import ASR
 from app.views.success_rate import data, work
 from app.views.success_rate.data import Asked, Found
-from calibration.analyses.evidence.from_store import TOGETHER, labelled_traces, source_judges
+from calibration.analyses.evidence.from_store import labelled_traces, source_judges
 from calibration.analyses.success_rate.from_store import ReportChoices
 from calibration.errors import CalibrationError
 from calibration.records import SOURCE_JUDGE
 from calibration.reporting.document import Block, Section, Trend, percent
 from calibration.reporting.sections.success_rate import QUEUE, WEEKS, money
 from calibration.store import Store
-from calibration.text import sentence
+from calibration.text import TOGETHER, sentence
 
 TITLE = "Agent success rate"
 WEEK, MONTH, ALL, DAYS = "Last week", "Last 4 weeks", "All", "From - to"

@@ -275,7 +275,7 @@ def _agreement_of(
     )
     truth = dawid_skene(codes, n_classes=q)
     return AgreementAnalysis(
-        batch_id=loaded.batch.batch_id,
+        batch_id=loaded.provenance.batch_id,
         reviewers=loaded.reviewers,
         classes=taxonomy.names,
         trace_ids=tuple(traces["trace_id"]),

@@ -65,7 +65,7 @@ def shares_of_batch(store: "Store", batch_id: str | None = None) -> ClassShares:
     return ClassShares(
         shares=tuple((counts / counts.sum()).tolist()),
         classes=loaded.classes,
-        batch_id=loaded.batch.batch_id,
+        batch_id=loaded.provenance.batch_id,
         n_labels=int(counts.sum()),
         simulated=loaded.simulated,
     )

@@ -74,7 +74,11 @@ class Provenance:
                 "simulated": self.simulated,
             }
         if self.source == "files":
-            return {"human_file": self.labels, "verdict_file": self.verdicts}
+            files: dict[str, str | bool] = {
+                "human_file": self.labels,
+                "verdict_file": self.verdicts,
+            }
+            return files | ({"judge_id": self.judge_id} if self.judge_id else {})
         return {"file": self.verdicts}
 
 

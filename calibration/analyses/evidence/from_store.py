@@ -25,16 +25,19 @@ from calibration.analyses.evidence.data import (
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import CUT, NO_VERDICT, SOURCE_JUDGE, TraceForReview
 from calibration.success_rate.runs import cost_penalties
-from calibration.text import arms_left_out
+from calibration.text import (
+    TOGETHER,
+    arms_left_out,
+    named_batches,
+    names_there,
+    several_judges,
+)
 
 if TYPE_CHECKING:
     from calibration.store import Batch, Store
 
 # Columns of a trace that numbers depend on, beside labels and verdicts.
 INPUT_COLUMNS = ["trace_id", "workflow", "task_key", "cost_usd", "units", "ceiling_usd"]
-
-# Between the names of batches that are taken together.
-TOGETHER = "+"
 
 # Name of the stratum of workflows that are too small for one of their own.
 OTHER_WORKFLOWS = "other workflows"
@@ -84,23 +87,27 @@ def started(traces: pd.DataFrame) -> pd.Series:
 WHOLE = Part()
 
 
-def choose_batch(store: "Store", batch_id: str | None, *, sample: bool = False) -> "Batch":
-    """Return the named batch, or the newest production batch.
+def choose_batch(store: "Store", batch_id: str | None, *, to_label: bool = False) -> "Batch":
+    """Return the named batch, or the newest random sample, the one rule of commands and pages.
 
-    With `sample`, the newest batch drawn at random, if any. Raises InputError if there is no batch
-    of that name; CalibrationError if none is named and there is no production batch.
+    It is the newest one that somebody has labelled, if any; the newest in any case if labels are to
+    be given (`to_label`). Without a random sample it is a batch of chosen traces, by the same rule.
+    Raises InputError if there is no batch of that name; CalibrationError if none is named and there
+    is no production batch.
     """
     batches = store.batches()
     if batch_id is not None:
         for batch in batches:
             if batch.batch_id == batch_id:
                 return batch
-        raise InputError(f"no batch {batch_id!r}; there are {[b.batch_id for b in batches]}")
+        known = names_there(batch_id, [batch.batch_id for batch in batches])
+        raise InputError(f"no batch {batch_id!r:.80}; {known}")
     production = [b for b in batches if b.purpose == "production" and not b.is_audit]
-    drawn = [batch for batch in production if batch.is_sample] if sample else []
-    for batch in drawn or production:
-        return batch
-    raise CalibrationError("there is no batch yet; `asr sample --n 40 --seed 1` draws one")
+    drawn = [batch for batch in production if batch.is_sample] or production
+    if not drawn:
+        raise CalibrationError("there is no batch yet; `asr sample --n 40 --seed 1` draws one")
+    labelled = (b for b in drawn if not to_label and not store.label_frame(b.batch_id).empty)
+    return next(labelled, drawn[0])
 
 
 def batches_of(store: "Store", batch_id: str | None = None) -> "list[Batch]":
@@ -111,8 +118,9 @@ def batches_of(store: "Store", batch_id: str | None = None) -> "list[Batch]":
 def pooled_id(store: "Store", batch_id: str | None = None) -> str:
     """Return the batches of a rate by their joined names, in the order of their draw.
 
-    By default all random batches that somebody has labelled, as far as the chance of every trace to
-    be drawn is known; a name, or joined names, narrows. Raises as `choose_batch`, and InputError
+    By default the batch that `choose_batch` takes, with the earlier random samples that somebody
+    has labelled, as far as the chance of every trace to be drawn is known; a name, or joined names,
+    narrows. Raises as `choose_batch`, and InputError
     for several names of which one is no such batch.
     """
     if batch_id is not None:
@@ -124,12 +132,10 @@ def pooled_id(store: "Store", batch_id: str | None = None) -> str:
                     "say with what chance it would have drawn each trace; name it alone"
                 )
         return TOGETHER.join(batch.batch_id for batch in named)
-    newest = choose_batch(store, None, sample=True)
-    labelled = labelled_batches(store) if newest.is_sample else []
-    if not labelled:
+    newest = choose_batch(store, None)
+    labelled = labelled_batches(store)
+    if not labelled or not _has_chances(newest):
         return newest.batch_id
-    if not _has_chances(labelled[-1]):
-        return labelled[-1].batch_id
     return TOGETHER.join(batch.batch_id for batch in labelled if _has_chances(batch))
 
 
@@ -153,18 +159,6 @@ def labelled_batches(store: "Store") -> "list[Batch]":
 def _has_chances(batch: "Batch") -> bool:
     """Whether the chance of every trace to be drawn is known, not of the drawn ones alone."""
     return batch.is_sample and ("strata" not in batch.design or "allocation" in batch.design)
-
-
-def named_batches(batch_id: str) -> str:
-    """Return joined names in words.
-
-    Examples
-    --------
-    >>> named_batches("production-001"), named_batches("production-001+production-002")
-    ('batch production-001', 'batches production-001 and production-002')
-    """
-    *first, last = batch_id.split(TOGETHER)
-    return f"batches {', '.join(first)} and {last}" if first else f"batch {last}"
 
 
 def drawn_by(
@@ -495,8 +489,8 @@ def judged_of(store: "Store", loaded: CalibrationData, judge_id: str | None) -> 
 def kept_traces(traces: pd.DataFrame, part: Part) -> pd.DataFrame:
     """Return the traces of a part; InputError, with those there are, without its workflow."""
     if part.workflow is not None and not part.of_workflow(traces).any():
-        known = sorted(traces["workflow"].unique())
-        raise InputError(f"no trace has the workflow {part.workflow!r:.80}; there are {known}")
+        known = names_there(part.workflow, sorted(traces["workflow"].unique()))
+        raise InputError(f"no trace has the workflow {part.workflow!r:.80}; {known}")
     kept: pd.DataFrame = traces[part.of(traces)].reset_index(drop=True)
     return kept
 
@@ -610,7 +604,7 @@ def choose_judge(store: "Store", judge_id: str | None) -> str:
     Raises InputError if there is no such judge, or several and none was named; CalibrationError if
     the store holds no verdicts.
     """
-    known = list(store.judge_frame()["judge_id"])
+    known = list(map(str, store.judge_frame()["judge_id"]))
     if not known:
         raise CalibrationError(
             "the store holds no verdicts; import traces that carry a grade, or a verdict file with "
@@ -619,7 +613,7 @@ def choose_judge(store: "Store", judge_id: str | None) -> str:
     if judge_id is not None:
         if judge_id in known or (judge_id == SOURCE_JUDGE and any(map(_is_source, known))):
             return judge_id
-        raise InputError(f"no judge {judge_id!r}; there are {known}")
+        raise InputError(f"no judge {judge_id!r:.80}; {names_there(judge_id, known)}")
     in_use = store.judge_in_use()
     if in_use in known:
         return str(in_use)
@@ -628,8 +622,8 @@ def choose_judge(store: "Store", judge_id: str | None) -> str:
     if all(map(_is_source, known)):
         return SOURCE_JUDGE
     raise InputError(
-        f"several judges have verdicts, name one with --judge: {known}; `asr judge promote NAME` "
-        "puts one in use for good"
+        f"the store holds verdicts of {several_judges(known)}; `asr judge promote NAME` puts one "
+        "in use for good"
     )
 
 

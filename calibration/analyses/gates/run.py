@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from calibration.analyses.evidence.data import CalibrationData
-from calibration.analyses.evidence.from_store import Part, named_batches
+from calibration.analyses.evidence.from_store import Part
 from calibration.analyses.fingerprint import frames_digest, package_version, settings_digest
 from calibration.analyses.gates.baseline import (
     MOST_CATEGORIES,
@@ -92,6 +92,7 @@ from calibration.tables.labels import LabelFile, LabelRow, read_human_labels
 from calibration.tables.reading import Reading, ReadingOptions
 from calibration.tables.rows import Source
 from calibration.taxonomy import Taxonomy
+from calibration.text import named_batches
 
 CHOSEN = "the labelled runs were chosen, not drawn at random (--design reference)"
 NO_RUN = "labels of traces that are not among the runs"

@@ -77,6 +77,9 @@ EVERY = ""
 # Above this part of the interval, a difference of plug-in mean and headline is noted.
 TOLERATED = 0.1
 
+# Kappa from which on verdicts look reversed, whatever its interval.
+REVERSED = -0.2
+
 OF_TRACE = ("trace_id", "workflow", "task_key", "judge_id", "verdict")
 OF_CLASSES = ("likeliest", "probability", "entropy_bits", "basis", "basis_labels", "calibration")
 
@@ -224,7 +227,7 @@ def calibrate_judge(data: CalibrationData, options: CalibrationOptions) -> Judge
     result = _checked(data, _estimated(data, sample, options), options)
     result = _with_composition(data, result, composed)
     listed = data.counts is None
-    return JudgeCalibration(
+    found = JudgeCalibration(
         provenance=data.provenance,
         design=options.design,
         classes=data.classes,
@@ -254,6 +257,40 @@ def calibrate_judge(data: CalibrationData, options: CalibrationOptions) -> Judge
         seed=options.seed,
         estimand=options.estimand,
         fingerprint=data.fingerprint("judge", options.estimation),
+    )
+    odd = odd_verdicts(found)
+    return found if odd is None else replace(found, notes=(odd, *found.notes))
+
+
+def odd_verdicts(found: JudgeCalibration) -> str | None:
+    """Return that the verdicts look reversed, or are all the same, in words; None otherwise.
+
+    They look reversed where kappa of judge and people is below 0 with its whole interval, or is
+    -0.2 or less: a judge that guesses has 0. The rate is corrected for either.
+    """
+    calibration, n_classes = found.calibration, len(found.classes)
+    given = (
+        calibration.production.counts[:n_classes]
+        + calibration.confusion.table.sum(axis=0)[:n_classes]
+    )
+    (classes,) = np.nonzero(given > 0)
+    check = "Check" if calibration.headline is None else "The rate is still valid; check"
+    if len(classes) == 1:
+        only = found.classes[int(classes[0])]
+        return (
+            f"The judge gives one verdict only: {found.titles.get(only, only)}. It tells no run "
+            f"from another. {check} that its verdicts were read."
+        )
+    kappa = calibration.judge.kappa
+    if kappa.value is None or kappa.value >= 0:
+        return None
+    limits = kappa.interval
+    if kappa.value > REVERSED and (limits is None or limits[1] >= 0):
+        return None
+    between = "" if limits is None else f" [{limits[0]:.2f}, {limits[1]:.2f}]"
+    return (
+        f"The verdicts look reversed: kappa {kappa.value:.2f}{between}. {check} which word is a "
+        "pass."
     )
 
 

@@ -18,6 +18,7 @@ from calibration.analyses.evidence.from_files import outcome_code
 from calibration.analyses.evidence.from_store import (
     choose_judge,
     load_batch,
+    pooled_id,
     refuse_mixture,
     with_judge,
 )
@@ -247,7 +248,7 @@ def compare_judges(
 ) -> JudgeDrift:
     """Compare the first verdicts of two judges on the production traces that both judged.
 
-    Errors against the humans are those on the named batch, or on the newest production batch, if
+    Errors against the humans are those on the named batch, or on the batches of the rate, if
     any. Raises InputError if one of the judges is not known, or both are the same; MixedDataError
     if one is simulated and the other is not; CalibrationError if they have no trace in common.
     """
@@ -314,7 +315,7 @@ def _on_both(store: "Store", before: str, after: str, names: Sequence[str]) -> p
 def _labels(store: "Store", batch_id: str | None) -> CalibrationData | None:
     if batch_id is None and not any(b.purpose == "production" for b in store.batches()):
         return None
-    loaded = load_batch(store, batch_id, sample=False)
+    loaded = load_batch(store, pooled_id(store, batch_id), sample=False)
     return None if loaded.labelled.empty else loaded
 
 

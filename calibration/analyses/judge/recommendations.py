@@ -113,7 +113,7 @@ def _notice(kind: str, notice: Notice) -> Recommendation:
         kind=kind,
         what=sentence(mend),
         why=f"{notice.estimator}: {why}.",
-        command=f"sample --n {RANDOM_LABELS} --seed 1" if notice.code in NEEDS_RANDOM else None,
+        command=f"sample --n {RANDOM_LABELS}" if notice.code in NEEDS_RANDOM else None,
     )
 
 
@@ -167,7 +167,7 @@ def _allocate(result: JudgeCalibration, plan: Plan | None) -> Iterator[Recommend
         + (", more where scores vary more" if measured else "")
         + ": no rare verdict is left to chance. The probability of each trace is stored, and every "
         "estimate weighs by it.",
-        command=f"sample --n {size} --seed 1 --allocate {how} "
+        command=f"sample --n {size} --allocate {how} "
         f"--judge {shlex.quote(result.provenance.judge_id)}{basis}",
         n=size,
     )

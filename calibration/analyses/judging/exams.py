@@ -34,6 +34,7 @@ from calibration.statistics.contingency import QualityAgainstKey, quality_agains
 from calibration.store import Store
 from calibration.store.judges import StoredLook
 from calibration.taxonomy import Taxonomy
+from calibration.text import names_there
 from reference_dataset.team import team_reference
 
 NO_EXAM = "no judge has judged {form}: `asr judge run NAME --form {form}` does"
@@ -235,7 +236,7 @@ def compare(store: Store, first: str, second: str, *, batch_id: str | None = Non
     known = list(map(str, store.judge_frame()["judge_id"]))
     for judge in (first, second):
         if judge not in known:
-            raise InputError(f"no judge {judge!r:.80} has verdicts; there are {known}")
+            raise InputError(f"no judge {judge!r:.80} has verdicts; {names_there(judge, known)}")
     if first == second:
         raise InputError(f"name two judges, got {first!r:.80} twice")
     labelled = (

@@ -40,6 +40,7 @@ from calibration.statistics.estimate import Estimate
 from calibration.statistics.intervals import wilson_share
 from calibration.store import Store
 from calibration.store.doctor import OK, PROBLEM, WARNING, Finding
+from calibration.text import names_there
 from reference_dataset.loader import ReferenceSet
 from reference_dataset.team import team_reference
 
@@ -136,7 +137,8 @@ def _of_production(store: Store, chosen: Chosen, tasks: set[str]) -> list[str]:
         known = sorted(frame["workflow"].unique())
         if chosen.workflow not in known:
             raise InputError(
-                f"no trace has the workflow {chosen.workflow!r:.80}; there are {known}"
+                f"no trace has the workflow {chosen.workflow!r:.80}; "
+                f"{names_there(chosen.workflow, known)}"
             )
         frame = frame[frame["workflow"] == chosen.workflow]
     if chosen.batch is not None:

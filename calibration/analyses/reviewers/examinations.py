@@ -32,6 +32,7 @@ from calibration.store import Batch, Store
 from calibration.store.batches import PracticeRound
 from calibration.store.certification import Certificate, Exam
 from calibration.taxonomy import Taxonomy
+from calibration.text import names_there
 from reference_dataset.loader import ReferenceSet
 from reference_dataset.records import CanonicalLabel
 from reference_dataset.team import private_traces, team_reference
@@ -462,7 +463,8 @@ def add_practice(
         raise CalibrationError(NO_SET)
     trace_ids = list(dataset.forms.get(form, ()))
     if not trace_ids:
-        raise InputError(f"the dataset has no form {form!r}; there are {sorted(dataset.forms)}")
+        known = names_there(form, sorted(dataset.forms))
+        raise InputError(f"the dataset has no form {form!r:.80}; {known}")
     for batch in store.batches():
         everybodys = batch.purpose == "practice" and batch.reviewer_id is None
         if everybodys and batch.design.get("form") == form:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,7 +17,9 @@ from calibration.errors import CalibrationError, InputError
 from calibration.store import UNLABELLED, Batch, Store, TraceFilter
 from calibration.store.batches import AUDIT, SELECTION, ids_digest
 from calibration.tables.rows import as_csv
-from calibration.text import first_day, weeks_of
+from calibration.text import first_day, names_there, weeks_of
+
+REPEATED = "seed {} drew {} {} already; leave --seed out for another draw, or take another seed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,7 @@ class SamplingDesign:
     certificate: str | None = None  # any or private: required of the reviewers
     once: bool = False  # store the same draw from the same traces only once
     token: str | None = None  # a batch stored under it is returned as it is
+    repeats: bool = True  # whether its seed may draw from the same traces again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +108,14 @@ def draw_audit(
             f"{n} agreed traces were asked for and there are {len(agreed)} that {reviewer_id} has "
             "not labelled; ask for fewer"
         )
+    trace_ids = draw_ids(np.array(agreed), n=n, seed=seed)
+    for batch in store.batches():
+        before = store.batch_items(batch.batch_id)["trace_id"] if batch.is_audit else ()
+        if batch.design.get("seed") == seed and set(before) == set(trace_ids):
+            raise InputError(REPEATED.format(seed, batch.batch_id, "these traces"))
     return store.add_batch(
         purpose="production",
-        trace_ids=draw_ids(np.array(agreed), n=n, seed=seed),
+        trace_ids=trace_ids,
         inclusion_probability=n / len(agreed),
         labels_wanted=1,
         design={
@@ -134,7 +142,10 @@ def drawn_from(store: Store, design: SamplingDesign, *, n: int | None = None) ->
         known = sorted(frame["workflow"].unique())
         frame = frame[frame["workflow"] == design.workflow]
         if frame.empty:
-            raise InputError(f"no trace has the workflow {design.workflow!r}; there are {known}")
+            raise InputError(
+                f"no trace has the workflow {design.workflow!r:.80}; "
+                f"{names_there(design.workflow, known)}"
+            )
     if design.week is not None:
         frame = _of_week(frame, design.week)
     if n is not None and n > len(frame):
@@ -196,6 +207,18 @@ def recorded_population(frame: pd.DataFrame, design: SamplingDesign) -> dict[str
     }
 
 
+def _refuse_repeated(store: Store, recorded: Mapping[str, object]) -> None:
+    """Refuse a seed that has drawn from the same traces: batches must be independent draws."""
+    same = ("seed", "population_sha256")
+    for batch in store.batches():
+        # An escalation draws from the verdicts that were accepted.
+        if "audit_half_width" not in batch.design and all(
+            batch.design.get(name) == recorded[name] for name in same
+        ):
+            these = f"from the same {recorded['population']:,} traces"
+            raise InputError(REPEATED.format(recorded["seed"], batch.batch_id, these))
+
+
 def store_batch(
     store: Store,
     design: SamplingDesign,
@@ -213,6 +236,8 @@ def store_batch(
     labels = labels_per_trace(
         len(trace_ids), labels_wanted=design.labels_wanted, overlap=design.overlap
     )
+    if not design.repeats:
+        _refuse_repeated(store, recorded)
     token = design.token
     if design.once:
         text = json.dumps([recorded, design.labels_wanted], sort_keys=True)

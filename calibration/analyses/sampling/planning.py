@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from calibration.analyses.evidence.data import CalibrationData
 from calibration.analyses.evidence.from_store import (
     choose_judge,
+    labelled_batches,
     load_batch,
     refuse_mixture,
     trace_penalties,
@@ -43,9 +44,6 @@ UNREACHABLE = "no number of labels gives that half-width: import more traces or 
 
 # Shares of traces labelled twice for which a plan says what they give.
 OVERLAPS = (0.25, 0.5, 1.0)
-
-# From this many labelled traces on the newest batch is taken, not an older, larger one.
-GOOD_BASIS = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,8 +205,8 @@ def plan_batch(
 ) -> Plan:
     """Plan a random batch from the spread of scores in an earlier one.
 
-    Default basis: the newest production batch with 50 labelled traces, else the one with most;
-    without labels the worst case, with a note. `loaded` : the basis, where it is read already. With
+    Default basis: the batches of the rate, as `pooled_id`; without labels the worst case, with a
+    note. `loaded` : the basis, where it is read already. With
     a `half_width` and no `n` the plan has the traces that it needs, with the judge if there is one.
     `estimand` : the rate of runs like these (``process``) or of these runs themselves
     (``these_runs``).
@@ -260,7 +258,7 @@ def plan_batch(
         human_only=planned_human_only(n, spread, population=these, confidence_level=level),
         corrected=corrected,
         judge_id=basis.judge_id,
-        basis=None if loaded is None or spread.assumed else loaded.batch.batch_id,
+        basis=None if loaded is None or spread.assumed else loaded.provenance.batch_id,
         n_basis=spread.n,
         notes=_notes(basis, loaded, seconds_per_label),
         estimand=estimand,
@@ -342,19 +340,10 @@ def expected_half_widths(
 
 
 def earlier_batch(store: Store, batch_id: str | None) -> CalibrationData | None:
-    """Return the batch to measure on: the one requested, else a recent one with enough labels."""
-    if batch_id is not None:
-        return load_batch(store, batch_id)
-    most: CalibrationData | None = None
-    for batch in store.batches():
-        if batch.purpose != "production" or not batch.is_sample:
-            continue
-        loaded = load_batch(store, batch.batch_id)
-        if len(loaded.labelled) > (0 if most is None else len(most.labelled)):
-            most = loaded
-        if len(loaded.labelled) >= GOOD_BASIS:
-            break
-    return most
+    """Return the batches to measure on, as `pooled_id`; None without a label of a random sample."""
+    if batch_id is None and not labelled_batches(store):
+        return None
+    return load_batch(store, batch_id)
 
 
 def _basis(

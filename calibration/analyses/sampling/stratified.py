@@ -116,8 +116,8 @@ def draw_allocated(
     """Draw `n` traces at random within strata of verdict x workflow.
 
     Every stratum gets at least two traces; the inclusion probability n_h / N_h is stored. For
-    ``neyman`` the standard deviations of the scores come from the labels of `basis_batch` or of a
-    recent batch.
+    ``neyman`` the standard deviations of the scores come from the labels of `basis_batch`, by
+    default those of the rate.
     """
     if allocation not in ALLOCATIONS:
         raise InputError(f"allocation must be one of {', '.join(ALLOCATIONS)}, got {allocation!r}")
@@ -149,7 +149,7 @@ def draw_allocated(
         "n": n,
         **recorded_population(frame, design),
         "overlap": design.overlap,
-        "basis": None if basis is None else basis.batch.batch_id,
+        "basis": None if basis is None else basis.provenance.batch_id,
         "strata": _described(strata, drawn, sds),
     }
     return store_stratified(store, design, frame, strata.of_trace, drawn, recorded)

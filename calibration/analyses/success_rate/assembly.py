@@ -325,6 +325,7 @@ class LoadedRuns:
     with one unit per run.
     `lengths` : successes of the runs with an outcome, by bins of their length.
     `sampled` : whether `runs` is a sample of all runs.
+    `why_no_earlier` : why a window is not compared with the one before it.
     """
 
     counts: ProductionCounts
@@ -340,6 +341,7 @@ class LoadedRuns:
     of_ceiling: Amounts | None = None
     sampled: bool = False
     earlier: Earlier | None = None
+    why_no_earlier: str = ""
     lengths: tuple[LengthSums, ...] = ()
 
     def by(self, name: str) -> RunCounts:
@@ -402,6 +404,7 @@ def assemble(
         ),
         cost=cost_panel(loaded, rate),
         change=_change(loaded),
+        why_no_change=loaded.why_no_earlier,
         weekly=by_week.result(),
         by_workflow=by_workflow.result(),
         by_model=by_model.result(),

@@ -50,7 +50,7 @@ from calibration.analyses.success_rate.report import (
     repetition,
     source_file,
 )
-from calibration.errors import CalibrationError, InputError
+from calibration.errors import CalibrationError, InputError, NoRunsError
 from calibration.records import VERSION, Workflow
 from calibration.runs import ProductionCounts, production_counts
 from calibration.runs.cells import NO_WORKFLOW
@@ -241,7 +241,7 @@ def refuse(counts: ProductionCounts, reading: Reading, options: ReportOptions) -
         windowed = options.since is not None or options.until is not None
         why = "none is in the window" if windowed else "the file holds no rows"
         why = reading.left_out_line or reading.folded_line or why
-        raise CalibrationError(f"{reading.place}: no run is left ({why})")
+        raise NoRunsError(f"{reading.place}: no run is left ({why})")
     missing = counts.notes.no_cost
     if options.strict_cost and missing:
         raise CalibrationError(
@@ -608,6 +608,7 @@ def loaded_runs(
         costed={by: read.costed(by) for by in ("", *read.runs_by)},
         n_tasks=read.counts.n_tasks,
         earlier=before,
+        why_no_earlier="" if before else options.none_before("run"),
         lengths=read.counts.lengths,
     )
 
@@ -730,9 +731,12 @@ def _earlier(
     before = options.window_before
     if before is None:
         return None
-    return read_production(
-        place, taxonomy=taxonomy, options=options, window=before, outcomes=outcomes
-    )
+    try:
+        return read_production(
+            place, taxonomy=taxonomy, options=options, window=before, outcomes=outcomes
+        )
+    except NoRunsError:
+        return None
 
 
 def write_work_lists(

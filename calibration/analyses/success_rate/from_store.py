@@ -17,7 +17,6 @@ from calibration.agreement.ratings import count_patterns
 from calibration.analyses.evidence.data import UNKNOWN, CalibrationData, group_names
 from calibration.analyses.evidence.from_store import (
     INPUT_COLUMNS,
-    TOGETHER,
     Part,
     all_simulated,
     drawn_frame,
@@ -27,7 +26,6 @@ from calibration.analyses.evidence.from_store import (
     known_costs,
     labelled_traces,
     load_batch,
-    named_batches,
     source_judge,
     source_judges,
     started,
@@ -113,7 +111,15 @@ from calibration.success_rate.runs import (
 )
 from calibration.tables.reading import REASONS
 from calibration.taxonomy import Taxonomy
-from calibration.text import arms_left_out, calendar, counted, sentence, week_of
+from calibration.text import (
+    TOGETHER,
+    arms_left_out,
+    calendar,
+    counted,
+    named_batches,
+    sentence,
+    week_of,
+)
 
 NO_VERDICTS = "the store holds no verdicts; import a judge's verdicts to correct for its errors"
 BY = ("week", "workflow", "model", VERSION)
@@ -775,6 +781,7 @@ def loaded_runs(store: Store, rates: StoreRates, *, gates: GateQuery | None = No
         )
         counts = production_counts(open_runs(source, options), gates=gates)
     latency, cost, of_ceiling = listed_amounts(frame, tasks_by_week(counts))
+    earlier = _earlier(store, rates) if rates.options.compare_to else None
     return LoadedRuns(
         counts=counts,
         runs=rates.runs,
@@ -792,7 +799,8 @@ def loaded_runs(store: Store, rates: StoreRates, *, gates: GateQuery | None = No
         open=rates.disputed,
         costed={"": rates.loaded.labelled["cost_usd"].notna().to_numpy().astype(np.int64)},
         n_tasks=int(frame["task_key"].nunique()),
-        earlier=_earlier(store, rates) if rates.options.compare_to else None,
+        earlier=earlier,
+        why_no_earlier="" if earlier else rates.options.none_before("labelled run"),
         sampled=True,
         lengths=tuple(labelled_lengths(rates)),
     )

@@ -36,6 +36,8 @@ from calibration.taxonomy import CreditTable, Taxonomy, default_credits
 from calibration.text import first_day
 
 PREVIOUS = "previous"
+NO_END = "a window without --to has no length, so none before it is compared"
+NONE_BEFORE = "the window before, from {} to {}, holds no {} to compare with"
 
 # Where the outcomes behind a rate come from.
 Outcomes = Literal["taken as given", "corrected for judge error", "human labels"]
@@ -331,6 +333,8 @@ class SuccessRateReport:
         Where the outcomes behind the headline come from.
     given_by : str
         The judge of a store whose outcomes are taken as given; empty elsewhere.
+    why_no_change : str
+        Why a window has no `change` since the one before it; empty elsewhere.
     basis : str
         What identity, weeks, changes, groups and work lists rest on, if on less than the headline.
     """
@@ -365,6 +369,7 @@ class SuccessRateReport:
     latency: Latency | None
     origin: Origin
     change: Change | None = None
+    why_no_change: str = ""
     by_tag: tuple[RateGroup, ...] = ()
     work_lists: tuple[WorkList, ...] = ()
     set_aside: tuple[LeftOutRows, ...] = ()
@@ -487,15 +492,23 @@ class ReportOptions:
 
     @property
     def window_before(self) -> tuple[datetime, datetime] | None:
-        """The preceding window of equal length; None for all runs."""
+        """The preceding window of equal length; None for runs without a start or an end."""
         since, until = self.window
-        if since is None:
+        if since is None or until is None:
             return None
-        if until is None:
-            raise InputError(
-                "--compare-to previous needs --to with --from, to know how long before"
-            )
         return since - (until - since), since
+
+    def none_before(self, what: str) -> str:
+        """Say why a window is compared with none before it, which has no `what`; or nothing."""
+        if self.compare_to != PREVIOUS or self.since is None:
+            return ""
+        before = self.window_before
+        if before is None:
+            return NO_END
+        zone = _zone(self.timezone)
+        first, end = (moment.astimezone(zone) for moment in before)
+        last = end - timedelta(microseconds=1)
+        return NONE_BEFORE.format(f"{first:%Y-%m-%d}", f"{last:%Y-%m-%d}", what)
 
     @property
     def window_words(self) -> str:

@@ -64,7 +64,8 @@ class SuggestedCeilings:
     """Ceilings from the costs of acceptable runs, by workflow.
 
     `percentile` is the share of acceptable runs that the ceiling would cover; `basis` says in words
-    which runs these are; `accepted` are their classes.
+    which runs these are; `accepted` are their classes, `batch_id` the batches that they are of
+    (None for files).
     """
 
     percentile: float
@@ -74,6 +75,7 @@ class SuggestedCeilings:
     confidence_level: float
     notes: tuple[str, ...]
     fingerprint: str
+    batch_id: str | None = None
 
 
 def ceilings_from_files(
@@ -131,7 +133,7 @@ def ceilings_from_store(
     notes: tuple[str, ...] = ()
     if data.weights is not None:
         notes = ("Every label counts once: the uneven draw of the batch is not corrected here.",)
-    return _suggested(
+    found = _suggested(
         table,
         store.workflows(),
         percentile,
@@ -142,6 +144,7 @@ def ceilings_from_store(
         tasks={str(w): int(n) for w, n in frame.groupby("workflow")["task_key"].nunique().items()},
         notes=notes,
     )
+    return replace(found, batch_id=data.provenance.batch_id)
 
 
 def _accepted(data: CalibrationData) -> NDArray[np.bool_]:

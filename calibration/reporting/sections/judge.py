@@ -11,6 +11,7 @@ from calibration.analyses.judge.calibration import (
     HumanSide,
     JudgeCalibration,
     audited,
+    odd_verdicts,
 )
 from calibration.analyses.judge.diagnostics import STEPS, JudgeDiagnostics, Leniency
 from calibration.analyses.judge.drift import JudgeDrift, LabelDrift
@@ -232,7 +233,8 @@ def human_side(side: HumanSide) -> Iterator[str]:
 def _use(found: JudgeCalibration, diagnosed: JudgeDiagnostics | None) -> Section:
     calibration = found.calibration
     alpha = None if diagnosed is None else diagnosed.ceiling.get("krippendorff_alpha")
-    lines = [in_a_sentence(found), for_the_rate(found)]
+    odd = odd_verdicts(found)
+    lines = [*([] if odd is None else [odd]), in_a_sentence(found), for_the_rate(found)]
     if calibration.headline is None:
         human = calibration.estimates["human_only"].net
         lines += [f"Human labels alone give {percent_number(human)}."] if human.ok else []

@@ -18,6 +18,7 @@ from calibration.reporting.document import (
     Section,
     Table,
     Words,
+    batches_read,
     percent_number,
     table_of,
 )
@@ -99,6 +100,7 @@ def plan(found: Plan) -> Document:
     return Document(
         title=f"{found.n:,} of {found.population:,} traces"
         f"{overlap if found.labels_wanted > 1 else ''}: {found.n_labels:,} labels",
+        source=batches_read(found.basis),
         about=(ESTIMANDS[found.estimand].format(n=found.population),),
         banners=(SIMULATED,) if found.simulated else (),
         sections=(
@@ -112,7 +114,7 @@ def plan(found: Plan) -> Document:
             ),
         ),
         brief=(Facts(items=tuple(facts)),),
-        then=f"sample --n {found.n} --seed 1"
+        then=f"sample --n {found.n}"
         + f" --labels-wanted {found.labels_wanted}" * (found.labels_wanted != 2)
         + f" --overlap {found.overlap:g}" * (found.overlap != 1),
     )
@@ -188,7 +190,7 @@ def drawn(found: DrawnBatch) -> Document:
     left_out = arms_left_out(n_perturbed) if n_perturbed else ""
     return Document(
         title=f"{batch.batch_id}: {batch.n_items} of {design['population']} traces, {chance}, "
-        f"{_wanted(found.labels_wanted)}",
+        f"{_wanted(found.labels_wanted)}, seed {design['seed']}",
         about=tuple(filter(None, (how, left_out))),
         sections=(Section(title="", blocks=(strata,)),) if strata.rows else (),
         brief=() if strata.rows else None,
@@ -243,13 +245,14 @@ def agreement_plan(planned: PlannedAgreement) -> Document:
         title=f"{NAMES[plan.coefficient]} to {half_width(plan.target)} "
         f"({100 * plan.confidence_level:g} %), {plan.n_raters} reviewers a trace, "
         f"alpha {plan.alpha:g} expected",
+        source=batches_read(planned.basis.batch_id),
         about=tuple(about),
         banners=(SIMULATED,) if planned.basis.simulated else (),
         sections=(Section(title="", blocks=(Facts(items=needed), Listing(items=planned.notes))),),
         brief=(Facts(items=needed),),
         then=""
         if plan.typical.n is None
-        else f"sample --n {plan.typical.n} --seed 1"
+        else f"sample --n {plan.typical.n}"
         + f" --labels-wanted {plan.n_raters}" * (plan.n_raters != 2),
     )
 

@@ -9,6 +9,7 @@ from calibration.reporting.document import (
     Listing,
     Name,
     Section,
+    batches_read,
     percent,
 )
 from calibration.statistics.estimate import OK, Estimate
@@ -81,21 +82,22 @@ def document(found: StoreStatus) -> Document:
         sections.append(Section(title="Batches, newest first", blocks=(Facts(items=facts),)))
     return Document(
         title=rate_words(found.rate),
+        source=batches_read(found.rated),
         about=tuple(about),
         banners=(SIMULATED,) if found.simulated else (),
         sections=tuple(sections),
-        then=_command(found.next[0], seed=len(found.progress) + 1) if found.next else "report",
+        then=_command(found.next[0]) if found.next else "report",
     )
 
 
-def _command(first: NextAction, *, seed: int) -> str:
+def _command(first: NextAction) -> str:
     """Return the command that does the most urgent step, or shows the page that does it."""
     return {
         "import": "import FILES",
         "people": 'people add "NAME"',
-        "draw": f"sample --n {first.n} --seed {seed}",
+        "draw": f"sample --n {first.n}",
         "verdicts": "verdicts import FILE --judge NAME",
-        "precision": f"sample --n {first.n} --seed {seed}",
+        "precision": f"sample --n {first.n}",
     }.get(first.kind, "serve")
 
 

@@ -35,6 +35,7 @@ from calibration.reporting.document import (
     Table,
     Trend,
     Words,
+    batches_read,
     notes,
     percent,
     rate_sentence,
@@ -798,6 +799,7 @@ def document(report: SuccessRateReport) -> Document:
     return Document(
         title=TITLE,
         reading=reading_of(report),
+        source=_source(report),
         about=(report.target,),
         headline=headline(
             "Agent Success Rate (ASR)",
@@ -927,6 +929,12 @@ def _left_out_answer(report: SuccessRateReport) -> str:
     return counted(total, "row") if total else "nothing"
 
 
+def _source(report: SuccessRateReport) -> str:
+    """Return the batches of a store whose labels are behind the rate; nothing of files."""
+    batch = report.origin.settings.get("batch")
+    return batches_read(batch) if report.judged is not None and isinstance(batch, str) else ""
+
+
 def in_a_sentence(report: SuccessRateReport) -> str:
     """Return the rate in one sentence: of which runs, its limits, and what these carry."""
     judged = report.judged
@@ -945,6 +953,8 @@ def _beside(report: SuccessRateReport) -> Iterator[tuple[str, str]]:
     if report.change is not None:
         name = resting(f"change, {report.change.later}", report.basis)
         yield name, points(report.change.asr).removesuffix(" +")
+    elif report.why_no_change:
+        yield "change", f"none; {report.why_no_change}"
     if report.cost.per_success.value is not None:
         name = resting("cost of a completed run", report.basis)
         yield name, money(report.cost.per_success)
@@ -1112,7 +1122,8 @@ def _outcomes(report: SuccessRateReport) -> Iterator[Block]:
         ),
     )
     if report.change is None:
-        yield small("No earlier runs to compare with.")
+        why = report.why_no_change
+        yield small(f"No change: {why}." if why else "No earlier runs to compare with.")
     else:
         yield from changes(report.change, titles_of(report), report.basis)
 

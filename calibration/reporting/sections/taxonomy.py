@@ -10,6 +10,7 @@ from calibration.reporting.document import (
     Name,
     Section,
     Words,
+    batches_read,
     notes,
     percent,
     table_of,
@@ -39,6 +40,7 @@ def ceilings(found: SuggestedCeilings) -> Document:
     heading = ("workflow", "unit", "present", "runs", f"{level} of the cost", "above the present")
     return Document(
         title="Cost ceilings from the costs of acceptable runs",
+        source=batches_read(found.batch_id),
         about=(
             f"{counted(len(enough), 'workflow')} of {len(found.workflows)} "
             f"{'has' if len(enough) == 1 else 'have'} enough acceptable runs for a ceiling with an "
