@@ -122,7 +122,9 @@ def agreement(
     else:
         if batch_id is not None:
             raise InputError("--batch is for the store, not for a FILE of ratings")
-        week = WEEK if WEEK in by else None
+        names = dict(reading.columns)
+        week = names.pop(WEEK, None) or WEEK if WEEK in by else None
+        reading = replace(reading, columns=names)
         with computing(COMPUTING):
             read = read_ratings(
                 file,

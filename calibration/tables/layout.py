@@ -61,6 +61,7 @@ _NEVER_APART = frozenset(
 _CRITERIA = frozenset(
     "criterion criteria question aspect dimension metric attribute rubric measure facet".split()
 )
+_MAY_HOLD_LABELS = ("judge", "expert", "evaluator", "reviewer", "user", "annotator", "coder")
 _PERSONS = (
     "rater|annotator|reviewer|worker|performer|coder|labeler|labeller|evaluator|expert|user|judge|"
     "grader|assessor|scorer|human|person|participant"
@@ -320,7 +321,9 @@ def _long(table: _Table) -> RatingLayout:
     if rater == label:
         table.refuse(f"{rater} cannot be both the rater and the label")
     raters, labels = table.folded(rater), table.folded(label)
-    if "rater" not in table.chosen and raters and raters <= labels:
+    # A column called judge or expert may hold what that one said; numbers may name people.
+    is_trusted = "rater" in table.chosen or normalised(rater) not in _MAY_HOLD_LABELS
+    if not is_trusted and raters <= labels and not any(map(str.isdecimal, raters)):
         table.refuse(_not_clear([rater, label]))
     used = {rater, label, *by_role.values()}
     times = _time_columns(table, used)
@@ -439,8 +442,10 @@ class _Fit:
                 rated[of_item, person].append(row)
                 items[of_item].append(row)
                 raters[of_item].add(person)
-        # A single value names the project, not an item.
-        is_shared = len(items) > 1 and any(len(people) > 1 for people in raters.values())
+        # A single value names the project, not an item, but for our own name.
+        is_shared = (len(items) > 1 or normalised(item) == "item") and any(
+            len(people) > 1 for people in raters.values()
+        )
         given_twice = [rows for rows in rated.values() if len(rows) > 1]
         differing = [
             rows for rows in given_twice if len({_label(texts[label][row]) for row in rows}) > 1

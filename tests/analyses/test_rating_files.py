@@ -151,7 +151,11 @@ def test_weeks_and_clusters_are_columns(tmp_path: Path) -> None:
         (WIDE, ["--batch", "b"], "--batch is for the store, not for a FILE"),
         ("", ["--where", "a=b"], "--where is for a FILE"),
         ("item,rater,label,task\\na,x,1,t\\na,y,1,u\\n", ["--cluster", "task"], "another before"),
-        ("item,rater,label,task\\na,x,1,\\n", ["--cluster", "task"], "field 'task' is missing"),
+        (
+            "item,rater,label,task\\na,x,1,\\na,y,1,\\n",
+            ["--cluster", "task"],
+            "field 'task' is missing",
+        ),
         (WIDE, ["--interval", "gwet", "--cluster", "cy"], "is over items"),
     ],
 )
