@@ -102,7 +102,7 @@ def _annotations_of(row: Row) -> Iterator[Annotation] | None:
         return _of_flat_record(row)
     if _is_example(row):
         return _of_example(row)
-    rater = _rater_of(row)
+    rater = _field_of("rater", row)
     if rater is None:
         return None
     if isinstance(row.get(_POTATO), dict):
@@ -249,35 +249,41 @@ def _of_people(
             )
 
 
-def _rater_of(row: Row) -> str | None:
-    """Return the name of the field that says who gave a label."""
+def _field_of(role: str, row: Row) -> str | None:
+    """Return the name of the field that says who gave a label, or which."""
     names = {normalised(name): name for name in row}
-    return next((names[name] for name in ALIASES["rater"] if name in names), None)
+    return next((names[name] for name in ALIASES[role] if name in names), None)
 
 
 def _is_example(row: Row) -> bool:
-    """Return whether a row is an example of doccano whose annotations have their users."""
-    given = row.get("annotations")
+    """Return whether a row is an item with a list of annotations, each with its rater."""
+    parts = row.get("annotations")
     return (
-        isinstance(given, list)
-        and bool(given)
-        and all(isinstance(one, dict) and "user" in one and "label" in one for one in given)
+        isinstance(parts, list)
+        and bool(parts)
+        and all(
+            isinstance(one, dict) and _field_of("rater", one) and _field_of("label", one)
+            for one in parts
+        )
     )
 
 
 def _of_example(row: Row) -> Iterator[Annotation]:
-    answers: dict[str, list[Row]] = {}
+    """Yield the annotations of an example of doccano, all of a person at one time as one."""
+    tool = "doccano" if "user" in row["annotations"][0] else "annotations"
+    answers: dict[tuple[str, str], list[Row]] = {}
     for one in row["annotations"]:
-        answers.setdefault(str(one["user"] if one["user"] is not None else ""), []).append(one)
+        who = one[_field_of("rater", one) or ""]
+        when = str(one.get("updated_at") or one.get("created_at") or "")
+        answers.setdefault(("" if who is None else str(who).strip(), when), []).append(one)
     fields = {name: value for name, value in row.items() if name not in ("annotations", "label")}
-    for who, given in answers.items():
-        has_regions = any("start_offset" in one for one in given)
-        when = max(str(one.get("updated_at") or one.get("created_at") or "") for one in given)
+    for (who, when), given in answers.items():
         about = _about({}, fields, who, exposed=False) | ({"updated_at": when} if when else {})
-        labels = [one["label"] for one in given]
+        labels = [part for one in given for part in _list(one[_field_of("label", one) or ""])]
+        has_regions = any("start_offset" in one for one in given)
         yield Annotation(
             about if has_regions else about | {"label": _one(labels)},
-            tool="doccano",
+            tool=tool,
             person=who,
             questions=() if has_regions else ("label",),
             several=("label",) if len(labels) > 1 else (),

@@ -33,7 +33,8 @@ MOST_CRITERIA = 20  # values of a column that tells several ratings of one perso
 LONG_TEXT = 80  # characters of a value that is no label
 FEW_ROWS = 10  # up to here all values may differ, and two raters may never agree
 DIFFERENT = 0.8  # from this share of different values on, a column holds no labels
-REPLACED = 0.2  # up to this share of its ratings, an item was rated again
+# Up to this share of the ratings, people rated items again: of any column, and of our own name.
+REPLACED = {False: 0.2, True: 0.5}
 
 # Words of a header that say of its column that it is no rater's.
 _SUMMARY = (
@@ -70,6 +71,11 @@ _GIVEN = "label|annotation|rating|score|verdict|judgment|judgement|grade"
 _NUMBERED = re.compile(
     rf"(?:(?P<before>{_GIVEN})_)?(?P<stem>{_PERSONS}|{_GIVEN})(?:_?\d{{1,3}}|_[a-z])"
     rf"(?:_(?P<after>{_GIVEN}))?"
+)
+# Beside score_a and score_b, what was rated: the scores are of two answers, not of two raters.
+_RATED = re.compile(
+    r"(?:model|response|answer|output|system|completion|candidate|summary|assistant|reply|agent)"
+    r"_?(?:\d{1,3}|[a-z])(?:_name|_id|_text)?"
 )
 _DATE = re.compile(
     r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}([ T].*)?|\d{13}|1\d{9}"
@@ -272,7 +278,7 @@ def _ids(table: _Table) -> list[str]:
     further = [
         name
         for name in header.columns
-        if normalised(name).endswith("_id")
+        if normalised(name).endswith(("_id", "hitid"))
         and normalised(name).removesuffix("_id") not in OTHER_IDS
         and normalised(name) not in ALIASES["rater"]
     ]
@@ -372,7 +378,7 @@ def _long_item(table: _Table, rater: str, label: str, times: Sequence[str]) -> s
     rated_again = [
         fit
         for fit in loose
-        if fit.replaced <= REPLACED * fit.n_ratings or normalised(fit.item) == "item"
+        if fit.replaced <= REPLACED[normalised(fit.item) == "item"] * fit.n_ratings
     ]
     first = next((fit for fit in shared if fit in strict or fit in rated_again), None)
     if first is not None:
@@ -578,6 +584,10 @@ def _numbered_wide(
         names = [name for group in groups for name in group]
         table.refuse(_not_clear(names))
     raters = tuple(groups[0])
+    rated = [name for name in table.others() if _RATED.fullmatch(normalised(name))]
+    if len(rated) > 1 and not any(re.search(_PERSONS, normalised(name)) for name in raters):
+        table.refuse(_not_clear(raters))
+    _check_raters(table, raters, is_certain=is_certain)
     values = set().union(*(table.folded(name) for name in raters))
     item = table.by_role.get("item")
     for name in table.others():
@@ -594,7 +604,6 @@ def _numbered_wide(
                 f"{name} holds the same values as {_listed(raters)}: is it a rater as well? "
                 f"{_raters_option([*raters, name])}, or {_raters_option(raters)}"
             )
-    _check_raters(table, raters, is_certain=is_certain)
     return _wide(table, raters)
 
 
@@ -604,6 +613,8 @@ def _own_wide(table: _Table, *, is_certain: bool) -> RatingLayout:
     if table.by_role.get("item", first) != first:
         table.refuse(_not_clear([name for name in table.others() if _is_likely(table, name)]))
     raters = tuple(name for name in table.others() if name != first and not is_no_rater(name))
+    if len(raters) == 1 and normalised(raters[0]) in ALIASES["label"]:
+        return _long(table)
     if len(raters) < 2:
         rest = [name for name in table.others() if name != first]
         table.refuse(

@@ -15,7 +15,9 @@ from calibration.agreement.study import Options, Study, study
 from calibration.errors import InputError
 from calibration.tables import words
 from calibration.tables.annotation_exports import Annotation, without_annotators
+from calibration.tables.columns import ALIASES, normalised
 from calibration.tables.layout import (
+    FEW_ROWS,
     MOST_LABELS,
     ROLES,
     RatingLayout,
@@ -104,6 +106,8 @@ def read_ratings(
     kept = _settled(table.place, cells, layout, labels, options)
     found = _coded(table.place, kept, labels, classes, taxonomy or default_taxonomy())
     _check_shared(table.place, found.codes)
+    if classes is None and not options.raters:
+        _check_words_in_common(table.place, found)
     values = {name: _of_items(table.place, kept, name) for name in item_columns}
     reading = _reading(table, layout, labels, kept, item_columns)
     return replace(found, columns=values, reading=reading)
@@ -193,8 +197,11 @@ def _annotation_layout(
             f"{str(several[0].get(label))!r:.60}: agreement is that of one label for each item"
         )
     item = options.columns.get("item")
-    if item is None and all(row.get("id") is not None for row in annotations):
-        item = "id"
+    names = {normalised(name): name for name in table.columns}
+    for alias in ("id", *ALIASES["item"]) if item is None else ():
+        if alias in names and all(words.cell(row.get(names[alias])) for row in annotations):
+            item = names[alias]
+            break
     used = {item, "reviewer", "exposed", "updated_at", label, *item_columns}
     return RatingLayout(
         layout="annotations",
@@ -424,6 +431,23 @@ def _check_shared(place: str, codes: NDArray[np.int64]) -> None:
             f"{place}: every item has one rating or none; agreement needs two raters of one item: "
             "--column item=NAME, or --raters A,B for a column a rater"
         )
+
+
+def _check_words_in_common(place: str, found: Ratings) -> None:
+    """Refuse a rater who never says what any other says: it may be the same in other words."""
+    used = [set(column[column != MISSING].tolist()) for column in found.codes.T]
+    enough = ((found.codes != MISSING).sum(axis=0) >= FEW_ROWS).tolist()
+    for number, name in enumerate(found.raters):
+        others = set().union(*(words_used for k, words_used in enumerate(used) if k != number))
+        if enough[number] and others and not used[number] & others:
+            ours, theirs = (
+                ", ".join(found.classes[k] for k in sorted(codes)[:5])
+                for codes in (used[number], others)
+            )
+            raise InputError(
+                f"{place}: {name:.80} says {ours:.200} and the others {theirs:.200}, and no word "
+                "is of both: --map WORD=CLASS,... where they mean the same, --classes where not"
+            )
 
 
 def _of_items(place: str, kept: _Kept, name: str) -> tuple[str, ...]:
