@@ -334,7 +334,7 @@ def _long(table: _Table) -> RatingLayout:
     used = {rater, label, *by_role.values()}
     times = _time_columns(table, used)
     item = by_role.get("item") or _long_item(table, rater, label, times)
-    _check_told_apart(table, _Fit.of(table, item, rater, label, times))
+    _check_told_apart(table, _ItemFit.of(table, item, rater, label, times))
     used |= {item, *table.apart}
     return RatingLayout(
         layout="long",
@@ -370,7 +370,7 @@ def _one_label(table: _Table, rater: str) -> str:
 def _long_item(table: _Table, rater: str, label: str, times: Sequence[str]) -> str:
     """Return the column under which each rater has one rating of an item, and items repeat."""
     named = [name for name in _ids(table) if name not in (rater, label)]
-    fits = [_Fit.of(table, name, rater, label, times) for name in named]
+    fits = [_ItemFit.of(table, name, rater, label, times) for name in named]
     shared = [fit for fit in fits if fit.is_shared]
     strict = [fit for fit in shared if not fit.again]
     loose = [fit for fit in shared if fit.again and not fit.open and not fit.telling]
@@ -407,7 +407,7 @@ def _long_item(table: _Table, rater: str, label: str, times: Sequence[str]) -> s
     table.refuse("no column names the item that was rated: --column item=NAME")
 
 
-def _check_told_apart(table: _Table, fit: "_Fit") -> None:
+def _check_told_apart(table: _Table, fit: "_ItemFit") -> None:
     """Refuse several ratings of one person on one item that another column tells apart."""
     if fit.telling:
         value = next(iter(table.sample.values(fit.telling[0])), "VALUE")
@@ -418,7 +418,7 @@ def _check_told_apart(table: _Table, fit: "_Fit") -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Fit:
+class _ItemFit:
     """How a column fits as the item: `again` ratings of a person on an item after the first.
 
     `replaced` : of these, ratings that differ from another one.
@@ -437,7 +437,9 @@ class _Fit:
     groups: frozenset[tuple[int, ...]]
 
     @classmethod
-    def of(cls, table: _Table, item: str, rater: str, label: str, times: Sequence[str]) -> "_Fit":
+    def of(
+        cls, table: _Table, item: str, rater: str, label: str, times: Sequence[str]
+    ) -> "_ItemFit":
         texts = table.sample.texts
         rated: dict[tuple[str, str], list[int]] = defaultdict(list)
         items: dict[str, list[int]] = defaultdict(list)

@@ -101,7 +101,7 @@ def read_ratings(
             raise InputError(f"{table.place}: has no column {name!r:.80}")
     classes = None if classes is None else [words.clean(name) for name in classes]
     layout = _layout(table, rows, options, item_columns, is_certain=classes is not None)
-    cells = _Cells.of(table, rows, layout)
+    cells = _RatingCells.of(table, rows, layout)
     labels = _labels(table.place, cells, layout, options, classes, taxonomy or default_taxonomy())
     kept = _settled(table.place, cells, layout, labels, options)
     found = _coded(table.place, kept, labels, classes, taxonomy or default_taxonomy())
@@ -228,7 +228,7 @@ class _Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Cells:
+class _RatingCells:
     """Ratings of a file, its rows, and the rows that are left out."""
 
     cells: list[_Cell]
@@ -239,7 +239,7 @@ class _Cells:
     @classmethod
     def of(
         cls, table: OpenTable, rows: Sequence[tuple[int, Row]], layout: RatingLayout
-    ) -> "_Cells":
+    ) -> "_RatingCells":
         found = cls(cells=[], rows=rows, left_out=table.left_out)
         found.cells.extend(
             _wide_cells(found, layout) if layout.layout == "wide" else _long_cells(found, layout)
@@ -253,7 +253,7 @@ def _item_of(row: Row, number: int, layout: RatingLayout) -> tuple[str, ...]:
     return tuple(words.cell(row.get(name)) for name in layout.item)
 
 
-def _long_cells(found: _Cells, layout: RatingLayout) -> Iterator[_Cell]:
+def _long_cells(found: _RatingCells, layout: RatingLayout) -> Iterator[_Cell]:
     people = _people(found.rows, layout)
     is_export = layout.layout == "annotations"
     for k, (line, row) in enumerate(found.rows):
@@ -281,7 +281,7 @@ def _people(rows: Sequence[tuple[int, Row]], layout: RatingLayout) -> dict[tuple
     return {(name, key): f"{name} ({key})" if counted[name] > 1 else name for name, key in persons}
 
 
-def _wide_cells(found: _Cells, layout: RatingLayout) -> Iterator[_Cell]:
+def _wide_cells(found: _RatingCells, layout: RatingLayout) -> Iterator[_Cell]:
     for k, (line, row) in enumerate(found.rows):
         item = _item_of(row, k, layout)
         given = [words.cell(row.get(rater)) for rater in layout.raters]
@@ -298,7 +298,7 @@ def _wide_cells(found: _Cells, layout: RatingLayout) -> Iterator[_Cell]:
 
 def _labels(
     place: str,
-    cells: _Cells,
+    cells: _RatingCells,
     layout: RatingLayout,
     options: ReadingOptions,
     classes: Sequence[str] | None,
@@ -335,7 +335,7 @@ def _labels(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept:
+class _SettledRatings:
     """The one cell that counts of each item and rater, all items and raters in order of the file.
 
     `replaced` : ratings that a later one replaced. `dropped` : rows of which nothing counts, with
@@ -353,8 +353,12 @@ class _Kept:
 
 
 def _settled(
-    place: str, cells: _Cells, layout: RatingLayout, labels: words.Labels, options: ReadingOptions
-) -> _Kept:
+    place: str,
+    cells: _RatingCells,
+    layout: RatingLayout,
+    labels: words.Labels,
+    options: ReadingOptions,
+) -> _SettledRatings:
     """Return the rating of each person on each item that counts.
 
     Raises InputError if a person gave two and no time says which is later.
@@ -400,7 +404,7 @@ def _settled(
             raise InputError(_two_ratings(place, given, len(moments)))
     for row in {cell.row for cell in kept} & dropped.keys():
         del dropped[row]
-    return _Kept(
+    return _SettledRatings(
         cells=kept,
         items=items,
         raters=raters,
@@ -450,7 +454,7 @@ def _check_words_in_common(place: str, found: Ratings) -> None:
             )
 
 
-def _of_items(place: str, kept: _Kept, name: str) -> tuple[str, ...]:
+def _of_items(place: str, kept: _SettledRatings, name: str) -> tuple[str, ...]:
     """Return a column's value on every item; it must be the same in all rows of an item."""
     values = []
     for item, numbers in kept.item_rows.items():
@@ -473,7 +477,7 @@ def _of_items(place: str, kept: _Kept, name: str) -> tuple[str, ...]:
 
 def _coded(
     place: str,
-    kept: _Kept,
+    kept: _SettledRatings,
     labels: words.Labels,
     classes: Sequence[str] | None,
     taxonomy: Taxonomy,
@@ -512,7 +516,7 @@ def _reading(
     table: OpenTable,
     layout: RatingLayout,
     labels: words.Labels,
-    kept: _Kept,
+    kept: _SettledRatings,
     item_columns: Sequence[str],
 ) -> Reading:
     for row, code in sorted(kept.dropped.items()):
@@ -540,7 +544,7 @@ def _reading(
     )
 
 
-def _notes(layout: RatingLayout, labels: words.Labels, kept: _Kept) -> tuple[str, ...]:
+def _notes(layout: RatingLayout, labels: words.Labels, kept: _SettledRatings) -> tuple[str, ...]:
     """Return what a reader must know of how the ratings were read, in sentences."""
     notes = []
     if layout.layout == "wide" and not layout.item:
