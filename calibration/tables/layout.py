@@ -6,7 +6,7 @@ several ratings of one person on one item is the later one.
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -210,7 +210,7 @@ def _unasked(table: _Table, *, is_certain: bool) -> RatingLayout:
         return _own_wide(table, is_certain=is_certain)
     if rater is not None:
         return _long(table)
-    likely = [name for name in table.others() if _is_likely(table, name)]
+    likely = _likely(table)
     table.refuse(_not_clear(likely or table.others()))
 
 
@@ -230,8 +230,8 @@ def _not_clear(names: Sequence[str]) -> str:
 
 
 def _raters_option(names: Sequence[str]) -> str:
-    quoted = [f'"{name}"' if "," in name else name for name in names]
-    text = ",".join(quoted)
+    quoted = [f'"{name}"' if "," in name else name for name in names[:MOST_NAMED]]
+    text = ",".join(quoted) + (",..." if len(names) > MOST_NAMED else "")
     return f"--raters '{text}'" if re.search(r"[^\w,.:-]", text) else f"--raters {text}"
 
 
@@ -263,13 +263,16 @@ def _holds_dates(values: Sequence[str]) -> bool:
     return bool(values) and sum(map(bool, map(_DATE.fullmatch, values))) > len(values) / 2
 
 
-def _is_likely(table: _Table, column: str) -> bool:
-    """Return whether a column may be proposed as labels or as a rater's."""
-    return (
-        not is_no_rater(column)
-        and column not in _ids(table)
-        and may_be_label(table.sample, column, MOST_PROPOSED)
-    )
+def _likely(table: _Table, *but: str) -> list[str]:
+    """Return the columns that may be proposed as labels or as a rater's."""
+    ids = {*_ids(table), *but}
+    return [
+        name
+        for name in table.others()
+        if name not in ids
+        and not is_no_rater(name)
+        and may_be_label(table.sample, name, MOST_PROPOSED)
+    ]
 
 
 def _ids(table: _Table) -> list[str]:
@@ -314,7 +317,7 @@ def _long(table: _Table) -> RatingLayout:
     if "rater" not in by_role:
         rater = _rater_column(table)
         if rater is None:
-            likely = [name for name in table.others() if _is_likely(table, name)]
+            likely = _likely(table)
             table.refuse(
                 "no column names the rater of a row"
                 + (f"; {', '.join(likely[:MOST_NAMED])} may" if likely else "")
@@ -358,7 +361,7 @@ def _one_label(table: _Table, rater: str) -> str:
             f"{' and '.join(present[:MOST_NAMED])} may both hold the label: "
             f"--column label={present[0]}"
         )
-    likely = [name for name in table.others() if name != rater and _is_likely(table, name)]
+    likely = _likely(table, rater)
     if likely:
         table.refuse(
             f"no column is called label; {', '.join(likely[:MOST_NAMED])} may hold what {rater} "
@@ -591,6 +594,7 @@ def _numbered_wide(
         table.refuse(_not_clear(raters))
     _check_raters(table, raters, is_certain=is_certain)
     values = set().union(*(table.folded(name) for name in raters))
+    ids = set(_ids(table))
     item = table.by_role.get("item")
     for name in table.others():
         if name in raters or is_no_rater(name) or name == item:
@@ -599,7 +603,7 @@ def _numbered_wide(
         same = table.folded(name)
         if is_called_label and may_be_label(table.sample, name) and not same & values:
             table.refuse(_names(raters))
-        if name in _ids(table):
+        if name in ids:
             continue
         if (same and same <= values) or (is_called_label and same & values):
             table.refuse(
@@ -613,7 +617,7 @@ def _own_wide(table: _Table, *, is_certain: bool) -> RatingLayout:
     """Return the layout of this project: the item first, then a column a rater."""
     first = table.header.columns[0]
     if table.by_role.get("item", first) != first:
-        table.refuse(_not_clear([name for name in table.others() if _is_likely(table, name)]))
+        table.refuse(_not_clear(_likely(table)))
     raters = tuple(name for name in table.others() if name != first and not is_no_rater(name))
     if len(raters) == 1 and normalised(raters[0]) in ALIASES["label"]:
         return _long(table)
@@ -623,9 +627,10 @@ def _own_wide(table: _Table, *, is_certain: bool) -> RatingLayout:
             f"a row an item needs two raters or more; {_listed(raters) or 'no column'} is one: "
             f"{_raters_option(rest[:2])}, or --column rater=,label= for a row a rating"
         )
+    holders = Counter(value for name in raters for value in table.folded(name))
+    shared = {value for value, n in holders.items() if n > 1}
     for name in raters:
-        others = set().union(*(table.folded(other) for other in raters if other != name))
-        why = _why_no_rater(table, name, others)
+        why = _why_no_rater(table, name, shared)
         if why:
             rest = [other for other in raters if other != name]
             table.refuse(f"{name} {why}: {_raters_option(rest)} if {name} is no rater")
@@ -633,7 +638,7 @@ def _own_wide(table: _Table, *, is_certain: bool) -> RatingLayout:
     return _wide(table, raters)
 
 
-def _why_no_rater(table: _Table, name: str, others: set[str]) -> str:
+def _why_no_rater(table: _Table, name: str, shared: set[str]) -> str:
     """Say what speaks against a column as a rater's; empty if nothing does."""
     values, folded = table.sample.values(name), table.folded(name)
     if not values:
@@ -647,10 +652,12 @@ def _why_no_rater(table: _Table, name: str, others: set[str]) -> str:
         return f"holds texts of more than {LONG_TEXT} characters"
     if len(values) > FEW_ROWS and len(set(values)) > DIFFERENT * len(values):
         return "has another value in nearly every row"
-    return "" if folded & others else "shares no value with the other columns"
+    return "" if folded & shared else "shares no value with the other columns"
 
 
 def _listed(names: Sequence[str]) -> str:
+    if len(names) > MOST_NAMED:
+        return f"{', '.join(names[:MOST_NAMED])} and {len(names) - MOST_NAMED} more"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
