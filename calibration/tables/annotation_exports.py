@@ -102,16 +102,16 @@ def _annotations_of(row: Row) -> Iterator[Annotation] | None:
         return _of_flat_record(row)
     if _is_example(row):
         return _of_example(row)
+    # Names are looked at last: most rows are of no tool, and there may be millions of them.
+    has_object, is_text = isinstance(row.get(_POTATO), dict), _is_labelled_text(row)
+    if not (has_object or is_text or any(_OPTION in name for name in row)):
+        return None
     rater = _field_of("rater", row)
     if rater is None:
         return None
-    if isinstance(row.get(_POTATO), dict):
+    if has_object:
         return _of_instance(row, rater)
-    if any(_OPTION in name for name in row):
-        return _of_flat_instance(row, rater)
-    if _is_labelled_text(row):
-        return _of_labelled_text(row, rater)
-    return None
+    return _of_labelled_text(row, rater) if is_text else _of_flat_instance(row, rater)
 
 
 def without_annotators(columns: Sequence[str], first: Row) -> str | None:
