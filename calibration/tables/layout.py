@@ -51,9 +51,15 @@ _ABOUT = (
 )
 NO_RATER = frozenset(f"{_SUMMARY} {_PROSE} {_ABOUT} id uuid at".split())
 # Of these it is not clear whether they say something of the item or are a rater.
+_QUALITIES = (
+    "fluency coherence relevance helpfulness accuracy correctness quality consistency completeness "
+    "faithfulness clarity tone toxicity safety harmlessness honesty style grammar usefulness "
+    "truthfulness factuality groundedness informativeness conciseness readability overall"
+)
 _UNCLEAR = frozenset(
     "round batch difficulty language lang model system version group variant condition source "
-    "dataset fold page row line length tokens cost criterion question aspect dimension".split()
+    "dataset fold page row line length tokens cost criterion question aspect dimension "
+    f"{_QUALITIES}".split()
 )
 # Never what tells two ratings of one person on one item apart.
 _NEVER_APART = frozenset(

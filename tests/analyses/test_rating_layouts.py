@@ -197,6 +197,7 @@ def wide(**more: Any) -> pd.DataFrame:
     ("frame", "says"),
     [
         (wide().rename(columns={"item": "task_id"}), "Ann, Bo may be raters or what was rated"),
+        (wide().rename(columns={"Ann": "fluency"}), "fluency may say something of the item"),
         (wide(label="good"), "label may say something of the item"),
         (wide(Cy=[f"2026-01-{k + 1:02d}" for k in range(12)]), "Cy holds dates"),
         (wide(Cy=["a" * 81] * 12), "texts of more than 80 characters"),
