@@ -45,7 +45,7 @@ from calibration.statistics.estimate import Estimate
 from calibration.store import Store
 from calibration.success_rate.pass_at_k import count_trials, pass_over_tasks
 from calibration.success_rate.runs import scores
-from calibration.tables.reading import to_pandas
+from calibration.tables.reading import Reading, ReadingOptions, to_pandas
 from calibration.tables.vocabulary import Rest, Vocabulary
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.trace_formats import Parsed
@@ -71,12 +71,15 @@ class Result(Generic[T]):
         Its main numbers, in the order in which they are read.
     notes : tuple of str
         What a reader must know, in sentences.
+    reading : Reading, optional
+        What was read of the frame: columns, words, and rows left out.
     """
 
     title: str
     analysis: T
     estimates: Mapping[str, Estimate]
     notes: tuple[str, ...] = ()
+    reading: Reading | None = None
     _data: Callable[[], dict[str, Any]] | None = field(default=None, repr=False)
     _document: Callable[[], Document] | None = field(default=None, repr=False)
 
@@ -149,6 +152,10 @@ class Result(Generic[T]):
 def measure_agreement(
     ratings: "IntoDataFrame",
     *,
+    columns: Mapping[str, str | None] | None = None,
+    words: Mapping[str, str] | None = None,
+    where: Mapping[str, str] | None = None,
+    raters: Sequence[str] = (),
     classes: Sequence[str] | None = None,
     weights: str = "identity",
     cluster: str | None = None,
@@ -159,10 +166,19 @@ def measure_agreement(
     Parameters
     ----------
     ratings : DataFrame
-        Long (columns ``item``, ``rater``, ``label``), or wide: the item, then a column a rater.
-        A missing label is a missing rating.
+        Long (columns ``item``, ``rater``, ``label``), or wide: the item, then a column a rater;
+        other names are read where they are clear. A missing label is a missing rating.
+    columns : mapping of str to (str or None), optional
+        The column of ``item``, ``rater``, ``label`` or ``updated_at``; None leaves one out.
+    words : mapping of str to str, optional
+        What labels are taken as; an empty text is missing.
+    where : mapping of str to str, optional
+        The value that rows must have in a column, to be read.
+    raters : sequence of str, optional
+        The columns that hold the labels of one rater each; a ``*`` means any characters.
     classes : sequence of str, optional
-        Every class that could have been given, in order. Default: those that occur.
+        Every class that could have been given, in order. Default: those of the rubric where all
+        labels are of it, else those that occur.
     weights : str, default "identity"
         Agreement weights by name, as ``asr agreement --weights`` takes them.
     cluster : str, optional
@@ -173,12 +189,14 @@ def measure_agreement(
     Returns
     -------
     Result
-        Every coefficient, Krippendorff's alpha first, with its jackknife interval.
+        Every coefficient, Krippendorff's alpha first, with its jackknife interval. `reading` says
+        which columns and words were read, and how.
 
     Raises
     ------
     InputError
-        If the frame holds no ratings, or a label is no declared class.
+        If it is not clear which columns hold ratings, a rater gave an item two that differ, or a
+        label is no declared class.
 
     Examples
     --------
@@ -193,7 +211,15 @@ def measure_agreement(
     0.5333
     """
     held = read_ratings(
-        to_pandas(ratings), classes=classes, item_columns=() if cluster is None else (cluster,)
+        to_pandas(ratings),
+        ReadingOptions(
+            columns=columns or {},
+            mapped=words or {},
+            where=tuple((where or {}).items()),
+            raters=tuple(raters),
+        ),
+        classes=classes,
+        item_columns=() if cluster is None else (cluster,),
     )
     found = agreement_on(
         held, weights=weights, cluster=cluster, options=Options(confidence_level=confidence_level)
@@ -203,6 +229,7 @@ def measure_agreement(
         analysis=found,
         estimates=found.study.coefficients,
         _data=lambda: to_json.data(found),
+        reading=held.reading,
         _document=lambda: agreement.ratings(found),
     )
 

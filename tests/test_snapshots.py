@@ -182,10 +182,10 @@ agreement-own-json: agreement @own --weights linear --interval gwet --json
 agreement-long-text: agreement ratings-long.csv --full --by week --by class --cluster ward
 agreement-long-json: agreement ratings-long.csv --by week --classes no,maybe,yes --weights \
 quadratic --json --interval percentile --resamples 200 --seed 2 --confidence .9
-agreement-wide-matrix: agreement ratings-wide.csv --format wide --classes no,maybe,yes --weights \
+agreement-wide-matrix: agreement ratings-wide.csv --classes no,maybe,yes --weights \
 matrix.csv
 agreement-ours: agreement ratings-ours.csv --weights krippendorff_ordinal
-agreement-alone =1: agreement ratings-alone.csv
+agreement-alone =2: agreement ratings-alone.csv
 agreement-no-batch =2: agreement @demo --batch none
 # Conversations, tools and graders
 tools-text: tools interactions.csv --full --forbidden cancel_order --required find_order

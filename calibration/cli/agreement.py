@@ -10,12 +10,12 @@ from calibration.agreement.inference import INTERVALS
 from calibration.agreement.study import Options
 from calibration.analyses.agreement.analysis import CLUSTERS, AgreementAnalysis, analyse_agreement
 from calibration.analyses.agreement.ratings import (
-    LONG,
     NAMES,
     agreement_on,
     read_ratings,
     weights_of,
 )
+from calibration.cli.reading_options import FileCommand, reading_params, with_reading_options
 from calibration.cli.terminal import (
     Output,
     computing,
@@ -23,43 +23,26 @@ from calibration.cli.terminal import (
     print_result,
     refuse_given,
     with_batch,
-    with_columns,
     with_confidence,
-    with_map,
     with_output,
-    with_raters,
     with_seed,
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting.sections import agreement as text
-from calibration.tables.rows import under_our_names
+from calibration.tables.reading import ReadingOptions
 
 WEEK = "week"
-OF_FILE = ("layout", "raters", "item", "columns", "mapped", "classes")
+READ = ("--column", "--map", "--where", "--raters", "--dates", "--encoding")
+OF_FILE = ("classes", *reading_params(READ))
 COMPUTING = "Computing agreement and its intervals"
 
 
-@click.command()
+@click.command(cls=FileCommand)
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @with_store
 @with_batch
-@click.option(
-    "--format",
-    "layout",
-    type=click.Choice(["long", "wide"]),
-    help="Say how FILE is laid out: long has the columns item, rater and label; wide has the item "
-    "first and then a column for each rater.",
-)
-@with_raters
-@click.option(
-    "--item",
-    metavar="COLUMN",
-    help="Say which column of FILE names the item of a row of --raters.  [default: item; where "
-    "there is none, each row is an item]",
-)
-@with_columns
-@with_map("values of FILE that are not a class as one.")
+@with_reading_options(*READ)
 @click.option("--classes", help="List every class of FILE in order, separated by commas.")
 @click.option(
     "--weights",
@@ -101,11 +84,7 @@ def agreement(
     file: Path | None,
     path: Path,
     batch_id: str | None,
-    layout: str | None,
-    raters: tuple[str, ...],
-    item: str | None,
-    columns: dict[str, str | None],
-    mapped: dict[str, str] | None,
+    reading: ReadingOptions,
     classes: str | None,
     weights: str,
     by: tuple[str, ...],
@@ -119,14 +98,15 @@ def agreement(
     """Measure how far reviewers agree: in the store, or in a FILE of ratings.
 
     FILE has a row a rating, with the columns item, rater and label, or a row an item with a column
-    for each rater. An empty cell is a missing rating.
+    for each rater; other names are read where they are clear. An empty cell, NA or None is a
+    missing rating. Of two ratings of one person on one item the later one counts.
 
     \b
     asr agreement --json
     asr agreement --by node --by class
     asr agreement ratings.csv --classes no,maybe,yes --weights linear
-    asr agreement sheet.csv --raters "Ann,Bo,gpt 4" --item "Task ID" --map 1=yes,0=no
-    asr agreement labels.jsonl --column item=trace_id --column rater=reviewer --column label=outcome
+    asr agreement sheet.csv --raters "Ann,Bo,gpt 4" --column item="Task ID" --map 1=yes,0=no
+    asr agreement questions.csv --where criterion=tone
     """
     options = Options(
         interval=interval, n_resamples=resamples, seed=seed, confidence_level=confidence
@@ -143,23 +123,15 @@ def agreement(
         alpha = found.study.alpha
     else:
         refuse_given(["path", "batch_id"], "the store, not for a FILE of ratings")
-        if item is not None and not raters:
-            raise InputError("--item is for --raters; name the columns of the raters")
-        if item is not None and columns.setdefault(LONG[0], item) != item:
-            raise InputError(f"--item and --column {LONG[0]}= differ; give one of them")
-        (table,) = under_our_names(columns, (file, (*LONG, WEEK)))
-        wide = "wide" if raters else layout
-        if raters and layout == "long":
-            raise InputError("--raters are columns of a wide file; leave --format long out")
-        week = WEEK if WEEK in by else None
+        names = dict(reading.columns)
+        week = names.pop(WEEK, None) or WEEK if WEEK in by else None
+        reading = replace(reading, columns=names)
         with computing(COMPUTING):
             read = read_ratings(
-                table or file,
-                layout=wide,
+                file,
+                reading,
                 classes=None if classes is None else classes.split(","),
                 item_columns=[name for name in (cluster, week) if name is not None],
-                raters=raters,
-                mapped=mapped or {},
             )
             rated = agreement_on(
                 read, weights=weights, options=options, cluster=cluster, group=week

@@ -26,6 +26,8 @@ class FileCommand(click.Command):
         """Write the options of the command, then those for reading the file."""
         groups: dict[str, list[tuple[str, str]]] = {"Options": [], SECTION: []}
         for param in self.get_params(ctx):
+            if isinstance(param, click.Argument):
+                continue
             record = param.get_help_record(ctx)
             if record is not None:
                 groups[SECTION if isinstance(param, FileOption) else "Options"].append(record)

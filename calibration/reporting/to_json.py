@@ -472,7 +472,7 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
     "calibration.analyses.agreement.ratings.RatingsAgreement": (
         "*study",
         ("costly_items", _costly_items, "list[Json]"),
-        "classes=ratings.classes weights cluster",
+        "classes=ratings.classes weights cluster reading",
     ),
     "calibration.agreement.study.Study": (
         ("coefficients", _coefficients, "dict[str, Json]"),

@@ -197,6 +197,17 @@ def check_none(counts: Mapping[str, int], mapped: Mapping[str, str], place: str)
         )
 
 
+def check_marks(counts: Mapping[str, int], known: Collection[str], place: str) -> None:
+    """Refuse ``?`` and ``.`` as labels, which may be missing or a class."""
+    for mark in ("?", "."):
+        if counts.get(mark) and mark not in known:
+            n = counts[mark]
+            raise InputError(
+                f"{place}: {n:,} label{'s are' if n != 1 else ' is'} written {mark}: --map {mark}= "
+                f"takes them as missing, --map {mark}=CLASS as a class"
+            )
+
+
 def check_mapped(mapped: Mapping[str, str], counts: Mapping[str, int], place: str) -> None:
     """Refuse a word of --map that does not occur."""
     for word in mapped:
@@ -279,6 +290,7 @@ def read_labels(
     check_mapped(mapped, counts, place)
     if classes is None or not {"None", "none"} & set(classes):
         check_none(counts, mapped, place)
+    check_marks(counts, {*mapped, *(classes or ())}, place)
     missing = {
         word: n
         for word, n in counts.items()

@@ -90,10 +90,9 @@ def test_numbers_are_classes_in_order_of_value(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "options", "says"),
     [
-        (LONG + "a,ann,y\n", {}, "line 9: item 'a' has a second rating of 'ann'"),
+        (LONG + "a,ann,y\n", {}, r"item a has two different ratings of ann \(lines 2, 9\)"),
         (WIDE, {"classes": ["x"]}, "line 3: 'y' is not one of the classes x"),
         (WIDE, {"classes": ["x", "x", "y"]}, "each once"),
-        (WIDE, {"layout": "long"}, "needs the columns item, rater, label"),
         ("item,a\n", {}, "holds no ratings"),
     ],
 )
@@ -150,9 +149,13 @@ def test_weeks_and_clusters_are_columns(tmp_path: Path) -> None:
     [
         (WIDE, ["--by", "week"], "has no column 'week'"),
         (WIDE, ["--batch", "b"], "--batch is for the store, not for a FILE"),
-        ("", ["--format", "long"], "--format is for a FILE"),
+        ("", ["--where", "a=b"], "--where is for a FILE"),
         ("item,rater,label,task\\na,x,1,t\\na,y,1,u\\n", ["--cluster", "task"], "another before"),
-        ("item,rater,label,task\\na,x,1,\\n", ["--cluster", "task"], "field 'task' is missing"),
+        (
+            "item,rater,label,task\\na,x,1,\\na,y,1,\\n",
+            ["--cluster", "task"],
+            "field 'task' is missing",
+        ),
         (WIDE, ["--interval", "gwet", "--cluster", "cy"], "is over items"),
     ],
 )

@@ -40,7 +40,7 @@ def test_the_ratings_give_the_same_alpha_when_they_are_read_again(
 ) -> None:
     path = tmp_path / "ratings.csv"
     path.write_text(csv_exports.ratings(result), encoding="utf-8", newline="")
-    again = agreement_on(read_ratings(path, layout="long", classes=list(result.classes)))
+    again = agreement_on(read_ratings(path, classes=list(result.classes)))
     for name, value in result.study.coefficients.items():
         other = again.study.coefficients[name]
         assert other.value == pytest.approx(value.value, abs=1e-12)

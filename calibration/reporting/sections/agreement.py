@@ -27,6 +27,7 @@ from calibration.reporting.document import (
     percent,
     percent_cell,
     percent_number,
+    reading_lines,
     table_of,
 )
 from calibration.statistics.estimate import Estimate
@@ -147,6 +148,7 @@ def ratings(result: RatingsAgreement, by: Collection[str] = BY) -> Document:
         about=about,
         sections=tuple(sections),
         brief=tuple(Words(text=line) for line in about[:2]),
+        reading=reading_lines(result.reading),
     )
 
 
