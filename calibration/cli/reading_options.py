@@ -2,7 +2,7 @@
 
 import csv
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -88,7 +88,21 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def with_reading_options(*names: str) -> Any:
+# For tables of labels and verdicts, which have no limit for rows left out.
+OF_ANSWERS = (
+    "--column",
+    "--map",
+    "--where",
+    "--scale",
+    "--pass-at",
+    "--decimal",
+    "--dates",
+    "--encoding",
+    "--raters",
+)
+
+
+def with_reading_options(*names: str) -> Callable[[Command], Command]:
     """Return a decorator that adds these options; the command receives them as `reading`.
 
     `names` are keys of `OPTIONS`; without any, all of them are added.

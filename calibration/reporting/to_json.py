@@ -586,7 +586,7 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
         ("disagreements", lambda of: list(map(_differing, of.disagreements)), "list[Json]"),
         "variance_parts=calibration.variance_parts reviewers noise_ceiling agreed_error "
         "composition two_phase=calibration.two_phase skipped skips=if_skipped "
-        "refusals=calibration.refusals warnings=calibration.warnings notes set_aside recoded seed "
+        "refusals=calibration.refusals warnings=calibration.warnings notes reading recoded seed "
         "fingerprint",
     ),
     "calibration.judge_calibration.reviewer_error.TwoPhase": (

@@ -45,6 +45,7 @@ HARMLESS: dict[str, str] = {
     "superseded": "replaced by a later one",
     "total_row": "a total",
     "not_blind": "not blind",
+    "skipped": "of a skipped trace",
 }
 REASONS = {**DEPENDS, **HARMLESS}
 
@@ -95,6 +96,29 @@ class ReadingOptions:
     def limit(self) -> float:
         """The largest share of rows left out from which a rate is given."""
         return MAX_LEFT_OUT if self.max_left_out is None else self.max_left_out
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The options that were given, by their name in commands."""
+        empty = ReadingOptions()
+        options = {
+            "--column": "columns",
+            "--map": "mapped",
+            "--where": "where",
+            "--scale": "scale",
+            "--pass-at": "pass_at",
+            "--max-left-out": "max_left_out",
+            "--decimal": "decimal",
+            "--dates": "dates",
+            "--encoding": "encoding",
+            "--raters": "raters",
+            "--latest": "latest",
+        }
+        return {
+            option: value
+            for option, name in options.items()
+            if (value := getattr(self, name)) != getattr(empty, name)
+        }
 
     def outcomes(self, *, is_named: bool = False) -> OutcomeOptions:
         """Return what was said of outcomes; `is_named` if the rubric was chosen."""

@@ -22,11 +22,11 @@ from calibration.records import (
     NO_VERDICT,
     VERSION,
     Evidence,
-    SetAside,
     Violation,
     harness_of,
 )
 from calibration.success_rate.runs import credit_rows
+from calibration.tables.reading import Reading
 from calibration.tables.vocabulary import Recoded, Vocabulary
 from calibration.taxonomy import CreditTable, Taxonomy
 from calibration.text import weeks_of
@@ -188,6 +188,7 @@ class CalibrationData:
     `grades` : shape (n_labelled,), 1 to 5, 0 if the judge gave none
     `repeats` : shape (n_repeated, n_samples), verdicts of repeated traces, `MISSING` for none
     `vocabulary`, `recoded` : how outcomes were read, and what was taken as something else
+    `readings` : what was read of the tables of labels and of verdicts
     """
 
     provenance: Provenance
@@ -221,7 +222,7 @@ class CalibrationData:
     grades: NDArray[np.int64] | None = None
     repeats: NDArray[np.int64] | None = None
     stored_batch: "Batch | None" = None
-    set_aside: tuple[SetAside, ...] = ()
+    readings: tuple[Reading, ...] = ()
     notes: tuple[str, ...] = ()
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
     recoded: tuple[Recoded, ...] = ()
