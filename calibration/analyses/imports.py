@@ -46,7 +46,7 @@ from calibration.trace_formats.fields import class_of_grade, wrong
 from calibration.trace_formats.json_scanner import decode_text
 from calibration.trace_formats.reliability_fields import read_violations
 
-K = TypeVar("K")
+K = TypeVar("K", str, tuple[str, str])
 R = TypeVar("R", LabelRow, VerdictRow)
 
 NOT_NAMED = "not named"

@@ -718,7 +718,7 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
         ("format", lambda of: "asr-fitted-credit/1", "Literal['asr-fitted-credit/1']"),
         "file measure partial=found.partial credit=found.credit present n=found.n "
         "n_tasks=found.n_tasks by_task classes=found.classes[outcome] rates=found.rates[name] "
-        "set_aside seed n_resamples confidence_level fingerprint",
+        "reading seed n_resamples confidence_level fingerprint",
     ),
     "calibration.success_rate.fitted_credit.ClassUsefulness": ("n mean fitted",),
     "calibration.success_rate.fitted_credit.RateAtCredit": ("credit asr",),

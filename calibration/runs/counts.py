@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from calibration.errors import InputError
-from calibration.records import HARNESS, PERTURBATIONS, VERSION
+from calibration.records import HARNESS, MAX_TAG, PERTURBATIONS, VERSION
 from calibration.runs.cells import (
     LENGTHS,
     MOST_EXACT,
@@ -808,9 +808,6 @@ def _notes(
 LISTED = ("outcome", "trace_id", "workflow", "model", "task", "week", "at", "cost", "latency")
 MOST_TAGS = 50
 
-# Longer tags are cut.
-MAX_TAG = 80
-
 TAG, RUN = "asr_tag", "asr_run"
 
 
@@ -867,7 +864,7 @@ def _rows(source: Source, reading: Reading) -> Relation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tagged:
-    """A source with one row per run and tag, its tags as models; `left_out` counts rarer tags."""
+    """A source with one row per run and tag, its tags as models; `left_out` counts the others."""
 
     source: Source
     columns: Mapping[str, str | None]
@@ -880,7 +877,8 @@ def laid_out(
     """Return the runs of a source once per tag; None without a column of tags.
 
     Tags are a list, a JSON list as text, or a text separated by ``;`` or ``,``; the `most` frequent
-    are kept. With `conflicts`, runs that share a trace_id but not their values are left out.
+    are kept, of those that are not too long. With `conflicts`, runs that share a trace_id but not
+    their values are left out.
     """
     used = mapped(columns, columns_of(source), source.name)
     if "tags" not in used:
@@ -894,7 +892,7 @@ def laid_out(
         listed=kind_of(kind) == "texts", **twice,
     )  # fmt: skip
     counted = source.engine.run(query("tags", rows=rows))
-    found = counted[TAG].tolist()[:most]
+    found = [tag for tag in counted[TAG].tolist() if len(tag) <= MAX_TAG][:most]
     return Tagged(
         source=replace(
             source,

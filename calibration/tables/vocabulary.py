@@ -252,6 +252,7 @@ class _AnswerReader:
         if self.options.classes is not None:
             known = self._exact(self.options.classes)
         elif self._is_of_rubric():
+            self._check_grades(every)
             known = self._by_rubric()
         else:
             known = self._of_their_own()
@@ -420,6 +421,21 @@ class _AnswerReader:
         said_elsewhere = ("taken as missing", "ended without a result")
         self.notes = tuple(n for n in read.notes if not any(part in n for part in said_elsewhere))
         return known
+
+    def _check_grades(self, every: Mapping[str, int]) -> None:
+        """Refuse numbers of which nobody says whether they are grades or classes."""
+        given = self.options.reading
+        plain = [word for word in every if not self._is_none(word)]
+        values = {value for word in plain if (value := words.number_of(word)) is not None}
+        if given.scale or given.pass_at is not None or not values - {0.0, 1.0}:
+            return
+        if max(values) > 1 and len(values) <= MAX_CLASSES:
+            listed = ",".join(f"{value:g}=..." for value in sorted(values))
+            raise InputError(
+                f"{self.place}: the outcome goes from {min(values):g} to {max(values):g}: --scale "
+                f"1-5, or another scale with --pass-at; --credit {listed:.200} takes each number "
+                "as a class"
+            )
 
     # Classes of the user's own.
 

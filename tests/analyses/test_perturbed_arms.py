@@ -223,6 +223,14 @@ def test_calibrate_on_files(tmp_path: Path, where: str) -> None:
     )
     assert len(found.labelled) == 27
     assert SAID in found.notes
-    assert sum("perturbed arm" in row.reason for row in found.set_aside) == 3
+    assert (
+        sum(
+            rows.rows
+            for reading in found.readings
+            for rows in reading.left_out
+            if rows.code == "perturbed_arm"
+        )
+        == 3
+    )
     if where == "verdicts":
         assert len(found.traces) == 27
