@@ -198,7 +198,7 @@ def calibrate(
     asr calibrate --judge judge-v2 --against judge-v1 --by agent
     asr calibrate --human labels.csv --verdicts verdicts.csv --design reference --ceiling 0.05
     asr calibrate --human labels.csv --verdicts verdicts.csv --map pass=complete,fail=abandoned
-    asr calibrate --table judged.csv --column trace_id=ID --column verdict="gpt 4"
+    asr calibrate --table judged.csv --column verdict="gpt 4" --map 1=pass,0=fail
     asr calibrate --counts tables.json --json
     asr calibrate --judge judge-v2 --html judge.html
     """

@@ -501,8 +501,11 @@ def answer_column(
     taken = set(taken)
     others = {*OF_PEOPLE, *OF_JUDGES} - set(names)
     general = [name for name in ANSWERS if name not in names]
+    empty: str | None = None
     for group in (names, general, STAND_INS, CHECKS):
-        present = header.there([name for name in group if name not in others], taken)
+        listed = header.there([name for name in group if name not in others], taken)
+        present = [name for name in listed if sample.values(name)]
+        empty = empty or next(iter(listed), None)
         if not present:
             continue
         first, rivals = present[0], present[1:] if group is not STAND_INS else []
@@ -520,7 +523,7 @@ def answer_column(
                     f"{differing:,} of {n:,} rows: --column {role}={first}"
                 )
         return first
-    return None
+    return empty
 
 
 def trace_columns(header: Header, sample: Sample, taken: Iterable[str] = ()) -> list[str]:

@@ -585,7 +585,8 @@ def settled_labels(table: LabelTable, taken_as: Mapping[str, str] | None = None)
         before.append(label)
     if not any(label.outcome for labels in by_trace.values() for label in labels):
         raise InputError(f"{path}: holds no labels")
-    named = {r.reviewer for of in by_trace.values() for r in of if r.reviewer and not r.adjudicated}
+    counting = [label for labels in by_trace.values() for label in labels]
+    named = {r.reviewer for r in counting if r.reviewer and not r.adjudicated}
     return LabelFile(
         path=path,
         rows={trace_id: tuple(labels) for trace_id, labels in by_trace.items()},
@@ -648,8 +649,8 @@ def _latest(
         latest = group[0] if len(answers) == 1 else _later_one(group, place)
         for row in group:
             if row is not latest:
-                said = (row.outcome, getattr(row, "grade", None))
-                same = said == (latest.outcome, getattr(latest, "grade", None))
+                answer = (row.outcome, getattr(row, "grade", None))
+                same = answer == (latest.outcome, getattr(latest, "grade", None))
                 left_out.add("identical_duplicate" if same else "superseded", row.line)
         yield latest
 

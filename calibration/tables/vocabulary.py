@@ -130,7 +130,7 @@ class Recoded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcomes:
+class AnswersRead:
     """Labels and verdicts whose outcomes are classes, with what was done to them."""
 
     labels: LabelFile
@@ -162,7 +162,7 @@ def read_answers(
     vocabulary: Vocabulary,
     options: AnswerOptions,
     further: Sequence[VerdictTable] = (),
-) -> Outcomes:
+) -> AnswersRead:
     """Take the words of labels and verdicts as classes, settle their rows, and merge classes.
 
     The classes are those that `options` lists; else those of the rubric, where all words are of it;
@@ -205,7 +205,7 @@ def read_answers(
     of_verdicts = {word: into.get(name, name) for word, name in reader.of_verdicts.items()}
     human = settled_labels(labels, of_labels)
     judged = settled_verdicts(verdicts, of_verdicts)
-    return Outcomes(
+    return AnswersRead(
         labels=human,
         verdicts=judged,
         vocabulary=known,
@@ -278,8 +278,8 @@ class _AnswerReader:
 
     # Classes that the user lists.
 
-    def _exact(self, given: Sequence[str]) -> Vocabulary:
-        classes = _two_or_more(tuple(words.clean(name) for name in given))
+    def _exact(self, listed: Sequence[str]) -> Vocabulary:
+        classes = _two_or_more(tuple(words.clean(name) for name in listed))
         known = replace(self.vocabulary, classes=classes, is_exact=True)
         self._check_map(classes)
         for n, (counts, taken_as) in enumerate(self._sides):
@@ -369,7 +369,7 @@ class _AnswerReader:
             kept = {w: n for w, n in counts.items() if self.mapped.get(w) != SPLIT and w != SPLIT}
             columns.append(
                 OutcomeColumn(
-                    place=table.place,
+                    place=self.place if table is self.labels else table.place,
                     name=table.columns.by_role.get(OUTCOME, table.column),
                     role_name=table.column,
                     counts=kept,
@@ -424,10 +424,10 @@ class _AnswerReader:
 
     def _check_grades(self, every: Mapping[str, int]) -> None:
         """Refuse numbers of which nobody says whether they are grades or classes."""
-        given = self.options.reading
+        reading = self.options.reading
         plain = [word for word in every if not self._is_none(word)]
         values = {value for word in plain if (value := words.number_of(word)) is not None}
-        if given.scale or given.pass_at is not None or not values - {0.0, 1.0}:
+        if reading.scale or reading.pass_at is not None or not values - {0.0, 1.0}:
             return
         if max(values) > 1 and len(values) <= MAX_CLASSES:
             listed = ",".join(f"{value:g}=..." for value in sorted(values))

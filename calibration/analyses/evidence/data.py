@@ -26,7 +26,7 @@ from calibration.records import (
     harness_of,
 )
 from calibration.success_rate.runs import credit_rows
-from calibration.tables.reading import Reading
+from calibration.tables.reading import Reading, left_out
 from calibration.tables.vocabulary import Recoded, Vocabulary
 from calibration.taxonomy import CreditTable, Taxonomy
 from calibration.text import weeks_of
@@ -234,6 +234,24 @@ class CalibrationData:
         if self.stored_batch is None:
             raise CalibrationError("labels of files belong to no batch")
         return self.stored_batch
+
+    @property
+    def reading(self) -> tuple[Reading, ...]:
+        """What was read of the tables of labels and verdicts, or of the labels of a store."""
+        if self.stored_batch is None:
+            return self.readings
+        n = len(self.labels)
+        return (
+            Reading(
+                place=self.provenance.batch_id,
+                rows=n + self.exposed,
+                used=n,
+                layout="long",
+                rubric=self.taxonomy.version,
+                left_out=(left_out("not_blind", self.exposed),) if self.exposed else (),
+                max_left_out=None,
+            ),
+        )
 
     @property
     def is_sample(self) -> bool:

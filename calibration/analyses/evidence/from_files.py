@@ -35,6 +35,7 @@ from calibration.tables.rows import Source, located, none_of
 from calibration.tables.vocabulary import (
     NO_CLASS,
     AnswerOptions,
+    AnswersRead,
     JudgedTables,
     Recoded,
     Vocabulary,
@@ -47,6 +48,7 @@ from calibration.text import arms_left_out
 from calibration.trace_formats.fields import FieldError, number, whole, wrong
 from calibration.trace_formats.json_scanner import decode_text
 
+FOR_SKIPPED = "labelled traces replace the skipped ones of the same verdict and workflow"
 Unjudged = Literal["no_verdict", "outside"]
 
 # Share of the labelled traces that may lack a verdict row without being asked about.
@@ -153,31 +155,46 @@ def load_tables(
         ),
         further,
     )
-    known, limits = read.taxonomy, ceilings or Ceilings()
-    human, named = _without_arms(read.labels, read.verdicts), read.vocabulary.final
-    n_arms = len(read.verdicts.arms.union(human.arms))
+    human = _without_arms(read.labels, read.verdicts)
     judged = _with_unjudged(human, read.verdicts, design, unjudged)
+    data = _joined(replace(read, labels=human, verdicts=judged), credit, ceilings or Ceilings())
+    n_arms = len(read.verdicts.arms.union(human.arms))
+    if data.skipped_ids and design == "production":
+        data = replace(data, notes=(*data.notes, FOR_SKIPPED))
+    return replace(
+        data,
+        overlap_random=overlap_random,
+        notes=(*((arms_left_out(n_arms),) if n_arms else ()), *data.notes),
+    )
+
+
+def _joined(
+    read: AnswersRead, credit: Mapping[str, float] | None, limits: Ceilings
+) -> CalibrationData:
+    """Join labels and verdicts that were read; CalibrationError if no trace has both."""
+    human, judged, known = read.labels, read.verdicts, read.taxonomy
+    named = read.vocabulary.final
     worth = _credit(read.vocabulary, credit, known)
     tasks = {t: f"\0{rows[0].cluster}" for t, rows in human.rows.items() if rows[0].cluster}
     tasks |= {t: f"\0{row.task}" for t, row in judged.rows.items() if row.task}
     traces = _traces(judged, limits, known, tasks)
-    given = pd.Series([row.outcome or NO_VERDICT for row in judged.rows.values()], dtype=object)
+    outcomes = pd.Series([row.outcome or NO_VERDICT for row in judged.rows.values()], dtype=object)
     causes = pd.Series([row.cause for row in judged.rows.values()], dtype=object)
-    codes, names = verdict_codes(given, named, NO_CLASS, causes=causes)
+    codes, names = verdict_codes(outcomes, named, NO_CLASS, causes=causes)
     place = {trace_id: k for k, trace_id in enumerate(judged.rows)}
     inside = {t: rows for t, rows in human.rows.items() if t in place}
-    asked = {t: [row for row in rows if row.outcome] for t, rows in inside.items()}
-    found = {t: rows for t, rows in asked.items() if rows}
-    skipped = [t for t, rows in asked.items() if not rows]
-    if not found:
+    answers = {t: [row for row in rows if row.outcome] for t, rows in inside.items()}
+    labelled = {t: rows for t, rows in answers.items() if rows}
+    skipped = [t for t, rows in answers.items() if not rows]
+    if not labelled:
         raise CalibrationError(
             f"no labelled trace of {human.path} has a row in {judged.path}; the trace_id must "
             "be the same in both"
         )
-    frame, settled = _labels(found, named)
-    at = np.array([place[trace_id] for trace_id in found], dtype=np.int64)
-    weights = _weights(human.path, inside, [*found, *skipped])
-    data = CalibrationData(
+    frame, settled = _labels(labelled, named)
+    at = np.array([place[trace_id] for trace_id in labelled], dtype=np.int64)
+    weights = _weights(human.path, inside, [*labelled, *skipped])
+    return CalibrationData(
         provenance=Provenance(
             source="files", judge_id=judged.judge or "", labels=human.path, verdicts=judged.path
         ),
@@ -193,27 +210,24 @@ def load_tables(
         labels=frame,
         labelled=traces.iloc[at].assign(labels_wanted=0).reset_index(drop=True),
         at=at,
-        human=class_shares(label_codes(frame, list(found)), settled, len(named)),
+        human=class_shares(label_codes(frame, list(labelled)), settled, len(named)),
         adjudicated=settled != MISSING,
         tasks=pd.factorize(traces["task_key"])[0],
-        weights=None if weights is None else weights[: len(found)],
+        weights=None if weights is None else weights[: len(labelled)],
         reviewers=human.reviewers,
         strata=None if weights is None else _strata(judged),
-        overlap_random=overlap_random,
         skipped_ids=tuple(skipped),
-        skipped_weights=None if weights is None else weights[len(found) :],
-        grades=_grades(judged, found),
+        skipped_weights=None if weights is None else weights[len(labelled) :],
+        grades=_grades(judged, labelled),
         repeats=_repeats(judged, (*names, *(n for n in NO_CLASS if n not in names))),
         readings=_readings(read.readings, human, judged),
         notes=(
-            *((arms_left_out(n_arms),) if n_arms else ()),
             *map(_of_recoded, read.recoded),
-            *_notes(traces, found, limits, skipped=skipped and design == "production"),
+            *_notes(traces, limits),
         ),
         vocabulary=read.vocabulary,
         recoded=read.recoded,
     )
-    return data
 
 
 def _tables_of(
@@ -450,10 +464,7 @@ def _of_recoded(recoded: Recoded) -> str:
     return f"{how} {recoded.into or 'missing'}: {rows} {recoded.outcome:.80}"
 
 
-def _notes(
-    traces: pd.DataFrame, found: Mapping[str, Sequence[LabelRow]], ceilings: Ceilings,
-    *, skipped: bool | Sequence[str],
-) -> Iterator[str]:  # fmt: skip
+def _notes(traces: pd.DataFrame, ceilings: Ceilings) -> Iterator[str]:
     n = len(traces)
     without_ceiling = int(traces["ceiling_usd"].isna().sum())
     without_cost = int(traces["cost_usd"].isna().sum())
@@ -468,8 +479,6 @@ def _notes(
         yield f"ceilings of workflows without a trace: {', '.join(unused):.200}"
     if traces["task_key"].is_unique:
         yield "no task is named twice: traces are taken as independent"
-    if skipped:
-        yield "labelled traces replace the skipped ones of the same verdict and workflow"
 
 
 def read_tables(path: Path) -> tuple[CalibrationData, Design]:

@@ -155,7 +155,7 @@ class JudgeCalibration:
         traces or for a reference set
     `disagreements` : labelled traces on which not every human agrees with the verdict
     `recoded` : outcomes of tables that were taken as others
-    `reading` : what was read of the tables of labels and of verdicts
+    `reading` : what was read of the tables of labels and of verdicts, or of the labels of a store
     `titles` : of the classes, where they are those of the taxonomy
     `own_credit` : workflows with other credit, and the classes in question
     """
@@ -246,7 +246,7 @@ def calibrate_judge(data: CalibrationData, options: CalibrationOptions) -> Judge
         composition=composed,
         disagreements=differing_traces(data, sample) if listed else (),
         notes=data.notes,
-        reading=data.readings,
+        reading=data.reading,
         recoded=data.recoded,
         titles=data.taxonomy.titles if data.ours else {},
         own_credit=data.credit_table.differing(
