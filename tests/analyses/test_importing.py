@@ -266,7 +266,7 @@ def test_files_with_a_slip_store_nothing(new_world: NewWorld, tmp_path: Path) ->
     for content, message in (
         ("trace_id,outcome\nr000,complete\nr001,done\n", "line 3, field 'outcome': 'done'"),
         ("trace_id,outcome,sample\nr000,complete,-1\n", "line 2, field 'sample': must be a whole"),
-        ('{"trace_id": "r000", "outcome": ["complete"]}', "field 'outcome'"),
+        ('{"trace_id": "r000", "outcome": ["complete"]}', "outcome: no value is a class"),
         (good + '"reason": 3}', "field 'reason': must be text"),
         ("trace_id,outcome\nx,complete\n", "none of its 1 verdicts is for a trace"),
     ):

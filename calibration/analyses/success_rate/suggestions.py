@@ -48,6 +48,10 @@ FEEDBACK: Measure = "feedback"
 CLASS, TASK = "class", "task_id"
 OF_USEFUL_RUNS = (CLASS, USEFULNESS, FEEDBACK, TASK)
 OTHER_NAMES = {"outcome": CLASS, "task": TASK}
+VALUES: Mapping[Measure, str] = {
+    USEFULNESS: "usefulness is a number from 0 to 100",
+    FEEDBACK: "feedback is up or down, 1 or 0",
+}
 MOST_USEFUL = 100.0
 
 
@@ -299,7 +303,9 @@ def fit_credit_of(
     reading = read.reading
     if not read.codes or reading is None:
         why = "" if reading is None else reading.left_out_line or reading.folded_line
-        raise CalibrationError(f"{place_of(source)}: no run can be used. {why or 'No rows'}")
+        raise CalibrationError(
+            f"{place_of(source)}: no run can be used. {why or 'No rows'}; {VALUES[read.measure]}"
+        )
     codes = np.array(read.codes, dtype=np.int64)
     values = np.array(read.values)
     by_task = any(read.tasks)
