@@ -324,7 +324,8 @@ def test_a_later_label_is_a_new_event_and_the_old_one_stays(
     assert len(bring("complete", "2026-03-02", replacing=True).replaced) == 1
     assert current() == "complete"
     with world.store._db.read() as cursor:
-        (n,) = cursor.execute("SELECT count(*) FROM label_event WHERE kind = 'label'").fetchone()
+        counted = cursor.execute("SELECT count(*) FROM label_event WHERE kind = 'label'")
+        n = counted.fetchall()[0][0]
     assert n == 5
     with pytest.raises(InputError, match="two different labels of 'Ann'"):
         import_labels(
@@ -366,7 +367,7 @@ def _capitals(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
 
 def _added(table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     n = len(table)
-    further = {
+    further: dict[str, Any] = {
         "comment": [f"some words, and {k}" for k in range(n)],
         "date": ["2026-03-01"] * n,
         "majority": rng.choice(["pass", "fail"], n),
