@@ -86,7 +86,7 @@ OUTCOME, HUMAN, VERDICT = "outcome", "human", "verdict"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class AnswerKind:
     """Labels of people, or verdicts of a judge: their roles, and what their answer is called.
 
     `also` : other words for a role in --column. `noun` : what one answer is in messages.
@@ -98,13 +98,13 @@ class Side:
     also: Mapping[str, str]
 
 
-PEOPLE = Side(
+PEOPLE = AnswerKind(
     noun="label",
     roles=OF_LABELS,
     names=(OUTCOME, *OF_PEOPLE),
     also={HUMAN: OUTCOME, "label": OUTCOME, "rater": "reviewer"},
 )
-JUDGE = Side(
+JUDGE = AnswerKind(
     noun="verdict",
     roles=OF_VERDICTS,
     names=(OUTCOME, *OF_JUDGES),
@@ -261,14 +261,14 @@ class LabelFile:
 
 
 @dataclass(slots=True, kw_only=True)
-class Answers:
+class AnswerTable:
     """An open table of labels or verdicts, with the column of each role.
 
     `traces` : the columns that may name the trace, the likeliest first. `decimals`, `clocks` : how
     columns write numbers and times. `raters` : the columns of a person each.
     """
 
-    side: Side
+    side: AnswerKind
     table: OpenTable
     header: Header
     by_role: dict[str, str]
@@ -297,18 +297,18 @@ class Answers:
 
 def open_answers(
     source: Source,
-    side: Side,
+    side: AnswerKind,
     options: ReadingOptions | None = None,
     *,
     or_else: str = OUTCOME,
     table: OpenTable | None = None,
-) -> Answers:
+) -> AnswerTable:
     """Open a table of labels or verdicts and find its columns.
 
     Parameters
     ----------
     source : Path, DataFrame or Renamed
-    side : Side
+    side : AnswerKind
         `PEOPLE` or `JUDGE`.
     options : ReadingOptions, optional
     or_else : str, default "outcome"
@@ -352,7 +352,7 @@ def open_answers(
     traces = [] if "trace_id" in chosen else trace_columns(header, sample, used)
     if "trace_id" not in chosen and traces:
         by_role["trace_id"] = traces[0]
-    answers = Answers(
+    answers = AnswerTable(
         side=side,
         table=table,
         header=header,
@@ -365,7 +365,7 @@ def open_answers(
     return answers
 
 
-def role_names(columns: Mapping[str, str | None], side: Side) -> dict[str, str | None]:
+def role_names(columns: Mapping[str, str | None], side: AnswerKind) -> dict[str, str | None]:
     """Return the columns that the user named under the roles of a side.
 
     Raises InputError if one role is named by two words.
@@ -379,7 +379,7 @@ def role_names(columns: Mapping[str, str | None], side: Side) -> dict[str, str |
     return chosen
 
 
-def _check_answers(answers: Answers, or_else: str) -> None:
+def _check_answers(answers: AnswerTable, or_else: str) -> None:
     """Refuse a table without an answer, and costs in another currency."""
     header, by_role, table = answers.header, answers.by_role, answers.table
     if OUTCOME not in by_role and or_else not in by_role and not answers.raters and header.columns:
@@ -401,7 +401,7 @@ def lacking(place: str, role: str, columns: Sequence[str]) -> MissingColumnError
     )
 
 
-def _rows(answers: Answers) -> Iterator[tuple[int, Row]]:
+def _rows(answers: AnswerTable) -> Iterator[tuple[int, Row]]:
     """Yield the rows of a table under our names, numbers and times in one form."""
     table, by_role, options = answers.table, answers.by_role, answers.options
     place, sample = table.place, table.sample
@@ -442,7 +442,7 @@ def _rows(answers: Answers) -> Iterator[tuple[int, Row]]:
                 yield line, {**row, "reviewer": rater, OUTCOME: raw[rater]}
 
 
-def _typed(answers: Answers, read: Callable[[int, Row], T]) -> tuple[T, ...]:
+def _typed(answers: AnswerTable, read: Callable[[int, Row], T]) -> tuple[T, ...]:
     """Return typed rows; an invalid field is an error with table and line."""
     typed = []
     for line, row in _rows(answers):
@@ -451,7 +451,7 @@ def _typed(answers: Answers, read: Callable[[int, Row], T]) -> tuple[T, ...]:
     return tuple(typed)
 
 
-def _time_notes(answers: Answers) -> tuple[str, ...]:
+def _time_notes(answers: AnswerTable) -> tuple[str, ...]:
     """Say that times were not read, where day and month cannot be told apart."""
     sample, by_role = answers.table.sample, answers.by_role
     return tuple(
@@ -462,7 +462,7 @@ def _time_notes(answers: Answers) -> tuple[str, ...]:
     )
 
 
-def label_table(answers: Answers) -> LabelTable:
+def label_table(answers: AnswerTable) -> LabelTable:
     """Read the rows of an open table of labels."""
     rows = _typed(answers, _label)
     return LabelTable(
@@ -477,7 +477,7 @@ def label_table(answers: Answers) -> LabelTable:
     )
 
 
-def verdict_table(answers: Answers) -> VerdictTable:
+def verdict_table(answers: AnswerTable) -> VerdictTable:
     """Read the rows of an open table of verdicts."""
     rows = _typed(answers, _verdict)
     return VerdictTable(

@@ -29,7 +29,7 @@ from calibration.tables.labels import (
     OUTCOME,
     PEOPLE,
     VERDICT,
-    Answers,
+    AnswerTable,
     LabelFile,
     LabelRow,
     LabelTable,
@@ -702,7 +702,7 @@ def of_two_tables(
     )
 
 
-def _join(labels: Answers, verdicts: Answers) -> None:
+def _join(labels: AnswerTable, verdicts: AnswerTable) -> None:
     """Choose the columns by which labels and verdicts are joined.
 
     Raises InputError if two columns may name the trace, and join other rows.
