@@ -46,6 +46,7 @@ from calibration.store import Store
 from calibration.success_rate.pass_at_k import count_trials, pass_over_tasks
 from calibration.success_rate.runs import scores
 from calibration.tables.reading import Reading, ReadingOptions, to_pandas
+from calibration.tables.scales import Scale
 from calibration.tables.vocabulary import Rest, Vocabulary
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.trace_formats import Parsed
@@ -71,15 +72,15 @@ class Result(Generic[T]):
         Its main numbers, in the order in which they are read.
     notes : tuple of str
         What a reader must know, in sentences.
-    reading : Reading, optional
-        What was read of the frame: columns, words, and rows left out.
+    reading : Reading or tuple of Reading, optional
+        What was read of the frame, or of each of several frames, and what was left out.
     """
 
     title: str
     analysis: T
     estimates: Mapping[str, Estimate]
     notes: tuple[str, ...] = ()
-    reading: Reading | None = None
+    reading: Reading | tuple[Reading, ...] | None = None
     _data: Callable[[], dict[str, Any]] | None = field(default=None, repr=False)
     _document: Callable[[], Document] | None = field(default=None, repr=False)
 
@@ -241,7 +242,11 @@ def calibrate(
     design: Design = "production",
     classes: Sequence[str] | None = None,
     credit: Mapping[str, float] | None = None,
-    map_verdicts: Mapping[str, str] | None = None,
+    columns: Mapping[str, str | None] | None = None,
+    words: Mapping[str, str] | None = None,
+    where: Mapping[str, str] | None = None,
+    scale: tuple[float, float] | None = None,
+    pass_at: float | None = None,
     rest: Rest | None = None,
     merge: Mapping[str, Sequence[str]] | None = None,
     ceilings: Mapping[str, float] | None = None,
@@ -262,12 +267,23 @@ def calibrate(
     design : {"production", "reference"}
         Whether the labelled traces are a random sample of the verdicts, or a reference set.
     classes : sequence of str, optional
-        Every class there is, in order. Default: those of the taxonomy if no others occur, else
-        those that occur.
+        Every class there is, in order, in exactly this spelling. Default: those of the taxonomy if
+        no others occur; success and failure if all outcomes say pass or fail and no taxonomy is
+        given; else those that occur.
     credit : mapping of str to float, optional
         What each class is worth, from 0 to 1. Default: the taxonomy's if the classes are its own.
-    map_verdicts : mapping of str to str, optional
-        The class, or ``no_verdict``, that a verdict outside the classes is taken as.
+    columns : mapping of str to str or None, optional
+        The column by role, such as ``{"human": "label", "verdict": "gpt", "trace_id": "id"}``, for
+        the frames that have it; None leaves a role out. Default: by the names of the columns.
+    words : mapping of str to str, optional
+        What words of labels and verdicts are taken as: a class, ``pass``, ``fail``,
+        ``no_verdict``, or (empty) missing.
+    where : mapping of str to str, optional
+        The value that rows must have, by column.
+    scale : (float, float), optional
+        The lowest and the highest number that labels or verdicts may be.
+    pass_at : float, optional
+        The lowest number that is a pass.
     rest : {"no_verdict"}, optional
         What every other verdict outside the classes is taken as. Default: it is an error.
     merge : mapping of str to sequence of str, optional
@@ -290,7 +306,8 @@ def calibrate(
     Raises
     ------
     InputError
-        If a frame lacks a column, an outcome is no class, or a name is not known.
+        If a frame lacks a column, two columns may be it, an outcome is no class, two labels of one
+        person contradict each other, or a name is not known.
     CalibrationError
         If no labelled trace has a verdict.
 
@@ -315,7 +332,14 @@ def calibrate(
         design=design,
         classes=classes,
         credit=credit,
-        vocabulary=Vocabulary(mapped=map_verdicts or {}, rest=rest, merged=merge or {}),
+        vocabulary=Vocabulary(mapped=words or {}, rest=rest, merged=merge or {}),
+        reading=ReadingOptions(
+            columns=columns or {},
+            mapped=words or {},
+            where=tuple((where or {}).items()),
+            scale=None if scale is None else Scale(*scale),
+            pass_at=pass_at,
+        ),
         ceilings=Ceilings(by_workflow=ceilings or {}),
         taxonomy=taxonomy,
     )
@@ -330,6 +354,7 @@ def calibrate(
         analysis=found,
         estimates={name: estimators[name].net for name in order},
         notes=found.notes,
+        reading=found.reading,
         _data=lambda: to_json.data(found),
         _document=lambda: judge.document(JudgeReport(calibration=found)),
     )

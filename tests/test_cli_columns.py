@@ -186,7 +186,7 @@ def test_every_command_with_a_table_takes_other_names(
     same = run(*command, written(tmp_path / "ours.csv", ours), "--json")
     as_is = json.loads(same.stdout.replace("ours.csv", "table.csv"))
     told = json.loads(found.stdout)
-    for key in ("fingerprint", "origin", "notes"):
+    for key in ("fingerprint", "origin", "notes", "reading"):
         as_is.pop(key, None)
         told.pop(key, None)
     assert _without(told, "sha256") == _without(as_is, "sha256")

@@ -311,7 +311,7 @@ labels-and-verdicts-brought-in =1:
     verdicts import own-judge-3.csv --judge judge-2 --json @own
     verdicts import demo-judge-2.csv --judge other @own
 labels-import-no-class =2: labels import bad-labels.csv @own
-labels-import-elsewhere =2: labels import human.csv @own
+labels-import-elsewhere =1: labels import human.csv @own
 verdicts-no-name =2: verdicts import own-judge-2.csv --judge source:x @own
 taxonomy-forked:
     taxonomy use fork.toml @own

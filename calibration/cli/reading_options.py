@@ -90,6 +90,20 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+# For tables of labels and verdicts, which have no limit for rows left out.
+OF_ANSWERS = (
+    "--column",
+    "--map",
+    "--where",
+    "--scale",
+    "--pass-at",
+    "--decimal",
+    "--dates",
+    "--encoding",
+    "--raters",
+)
+
+
 def reading_params(names: Sequence[str] = tuple(OPTIONS)) -> tuple[str, ...]:
     """Return the parameters of these options, as `refuse_given` takes them.
 

@@ -586,7 +586,7 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
         ("disagreements", lambda of: list(map(_differing, of.disagreements)), "list[Json]"),
         "variance_parts=calibration.variance_parts reviewers noise_ceiling agreed_error "
         "composition two_phase=calibration.two_phase skipped skips=if_skipped "
-        "refusals=calibration.refusals warnings=calibration.warnings notes set_aside recoded seed "
+        "refusals=calibration.refusals warnings=calibration.warnings notes reading recoded seed "
         "fingerprint",
     ),
     "calibration.judge_calibration.reviewer_error.TwoPhase": (
@@ -720,7 +720,7 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
         ("format", lambda of: "asr-fitted-credit/1", "Literal['asr-fitted-credit/1']"),
         "file measure partial=found.partial credit=found.credit present n=found.n "
         "n_tasks=found.n_tasks by_task classes=found.classes[outcome] rates=found.rates[name] "
-        "set_aside seed n_resamples confidence_level fingerprint",
+        "reading seed n_resamples confidence_level fingerprint",
     ),
     "calibration.success_rate.fitted_credit.ClassUsefulness": ("n mean fitted",),
     "calibration.success_rate.fitted_credit.RateAtCredit": ("credit asr",),

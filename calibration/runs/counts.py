@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from calibration.errors import InputError
-from calibration.records import HARNESS, VERSION
+from calibration.records import HARNESS, MAX_TAG, VERSION
 from calibration.runs.cells import (
     LABELLED,
     LENGTHS,
@@ -897,9 +897,6 @@ def _notes(facts: Mapping[str, Any], cells: Cells, recognised: Recognised) -> No
 LISTED = ("outcome", "trace_id", "workflow", "model", "task", "week", "at", "cost", "latency")
 MOST_TAGS = 50
 
-# Longer tags are cut.
-MAX_TAG = 80
-
 TAG, RUN = "asr_tag", "asr_run"
 
 
@@ -931,7 +928,7 @@ def count_named(table: RunTable, names: Collection[tuple[str, str]]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tagged:
-    """A table with one row per run and tag, its tags as models; `left_out` counts rarer tags."""
+    """A table with one row per run and tag, its tags as models; `left_out` counts the others."""
 
     table: RunTable
     left_out: int
@@ -941,7 +938,8 @@ def laid_out(table: RunTable, *, conflicts: bool, most: int = MOST_TAGS) -> Tagg
     """Return the runs of a table once per tag; None without a column of tags.
 
     Tags are a list, a JSON list as text, or a text separated by ``;`` or ``,``; the `most` frequent
-    are kept. With `conflicts`, runs that share a trace_id but not their values are left out.
+    are kept, of those that are not too long. With `conflicts`, runs that share a trace_id but not
+    their values are left out.
     """
     source, used = table.columns.source, table.columns.used
     if "tags" not in used:
@@ -960,7 +958,7 @@ def laid_out(table: RunTable, *, conflicts: bool, most: int = MOST_TAGS) -> Tagg
         **twice,
     )
     counted = source.engine.run(query("tags", rows=rows))
-    frequent = counted[TAG].tolist()[:most]
+    frequent = [tag for tag in counted[TAG].tolist() if len(tag) <= MAX_TAG][:most]
     unread = ("tags", "tier", "difficulty", VERSION, HARNESS, *LENGTHS, *SIGNALS)
     columns = replace(
         table.columns,

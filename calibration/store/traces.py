@@ -33,7 +33,6 @@ from calibration.records import (
     WHOLE,
     Attachment,
     ExpectedCall,
-    SetAside,
     Step,
     SubGoal,
     Trace,
@@ -362,14 +361,13 @@ class ImportResult(Generic[K]):
     already_there: tuple[K, ...] = ()
     changed: tuple[K, ...] = ()  # stored with other content; left as it was
     unknown: tuple[str, ...] = ()  # not in the store, or not in the batch of the labels
-    replaced: tuple[str, ...] = ()  # changed traces that were taken
+    replaced: tuple[K, ...] = ()  # changed traces that were taken, and labels given later
     restored: tuple[str, ...] = ()  # their stored text was missing or damaged
     completed: tuple[str, ...] = ()  # an older version did not read all of their fields
     labelled: frozenset[str] = frozenset()  # changed traces with labels
     possible_duplicates: dict[str, str] = field(default_factory=dict)
     graded: tuple[str, ...] = ()  # traces whose grade is new
     other_grade: tuple[str, ...] = ()  # traces that have another grade, which stays
-    set_aside: tuple[SetAside, ...] = ()  # rows that hold nothing to import
     settled: tuple[str, ...] = ()  # traces that got their adjudicated class
     settled_before: tuple[str, ...] = ()  # traces that had another one, which stays
 

@@ -212,6 +212,36 @@ ALIASES: dict[str, tuple[str, ...]] = {
     ),
 }
 
+# Names of what people said, and of what a judge said; the names of `label` may be either.
+OF_PEOPLE = (
+    "human",
+    *(f"human_{name}" for name in ("label", "outcome", "verdict", "rating", "score", "grade")),
+    *("human_judgment", "human_judgement", "gold", "gold_label", "ground_truth", "expert_label"),
+)
+OF_JUDGES = tuple(
+    f"{who}_{name}"
+    for who in ("judge", "llm", "llm_judge", "auto")
+    for name in (
+        "verdict",
+        "label",
+        "outcome",
+        "rating",
+        "score",
+        "judgment",
+        "judgement",
+        "result",
+    )
+)
+# Of these two in one table may both be the answer; the other names of `label` only stand in.
+ANSWERS = ("label", "annotation", "rating", "verdict", "judgment", "judgement", "result")
+STAND_INS = ("class", "value", "score", "answer", "choice")
+ALIASES |= {
+    "reviewer": tuple(name for name in ALIASES["rater"] if name != "judge"),
+    "judge": ("judge", "judge_id", "judge_name", "judge_model", "grader"),
+    "human": OF_PEOPLE,
+    "verdict": ("verdict", *OF_JUDGES),
+}
+
 # What a run may have besides, under these names alone.
 FURTHER = (
     "units",
@@ -329,6 +359,16 @@ class Sample:
         values = self.values(column)
         return 1 - len(set(values)) / len(values) if values else 0.0
 
+    def differing(self, one: str, other: str) -> tuple[int, int]:
+        """Return the rows of two columns, and in how many of them these say different things."""
+        pairs = list(zip(self.texts.get(one, ()), self.texts.get(other, ()), strict=False))
+        return len(pairs), sum(_said(first) != _said(second) for first, second in pairs)
+
+    def alike(self, one: str, other: str) -> bool:
+        """Return whether two columns hold words of one kind."""
+        first, second = ({_said(value) for value in self.values(name)} for name in (one, other))
+        return not first.isdisjoint(second)
+
     def holds_words(self, column: str) -> bool:
         """Return whether a column holds words of pass and fail alone, and not bare 0 and 1."""
         folded = {words.fold(value) for value in self.values(column)}
@@ -426,6 +466,102 @@ def chosen_columns(
                 f"{names_there(name, header.columns)}"
             )
     return {role: name for role, name in chosen.items() if name is not None}
+
+
+def columns_by_table(
+    chosen: Mapping[str, str | None], *tables: tuple[Header, Sequence[str]]
+) -> list[dict[str, str | None]]:
+    """Return the columns that the user named for each of several tables; each with its roles.
+
+    A name goes for the tables that have its column, a role left out for all that know it.
+
+    Raises
+    ------
+    InputError
+        If no table knows a role, or none that knows it has its column.
+
+    Examples
+    --------
+    >>> one, other = (Header.of(names, "a.csv", []) for names in (["id", "x"], ["id", "y"]))
+    >>> columns_by_table({"cost": "y"}, (one, ["cost"]), (other, ["cost"]))
+    [{}, {'cost': 'y'}]
+    """
+    every = list(dict.fromkeys(role for _, roles in tables for role in roles))
+    for role, name in chosen.items():
+        if role not in every:
+            raise InputError(f"--column: no name {role!r:.80} is read; {names_there(role, every)}")
+        known = [header for header, roles in tables if role in roles]
+        if name is not None and not any(name in header.columns for header in known):
+            listed = "; ".join(
+                f"{header.place}: {names_there(name, header.columns)}" for header in known
+            )
+            raise InputError(f"column {name!r:.80} (for {role}) is not there; {listed}")
+    return [
+        {
+            role: name
+            for role, name in chosen.items()
+            if role in roles and (name is None or name in header.columns)
+        }
+        for header, roles in tables
+    ]
+
+
+def answer_column(
+    header: Header, sample: Sample, *, role: str, names: Sequence[str], taken: Iterable[str] = ()
+) -> str | None:
+    """Return the column of what people or a judge said of each row; None if there is none.
+
+    `names` are those of this answer alone; those of `label` and of checks stand in for them.
+
+    Raises
+    ------
+    InputError
+        If two columns may be it and differ: a question with both.
+    """
+    taken = set(taken)
+    others = {*OF_PEOPLE, *OF_JUDGES} - set(names)
+    general = [name for name in ANSWERS if name not in names]
+    empty: str | None = None
+    for group in (names, general, STAND_INS, CHECKS):
+        listed = header.there([name for name in group if name not in others], taken)
+        present = [name for name in listed if sample.values(name)]
+        empty = empty or next(iter(listed), None)
+        if not present:
+            continue
+        first, rivals = present[0], present[1:] if group is not STAND_INS else []
+        if group is names:
+            rivals += [
+                name
+                for name in header.there(general, {*taken, *present})
+                if sample.alike(first, name)
+            ]
+        for other in rivals:
+            n, differing = sample.differing(first, other)
+            if differing:
+                raise InputError(
+                    f"{header.place}: {first} and {other} both may be the {role}, and differ in "
+                    f"{differing:,} of {n:,} rows: --column {role}={first}"
+                )
+        return first
+    return empty
+
+
+def trace_columns(header: Header, sample: Sample, taken: Iterable[str] = ()) -> list[str]:
+    """Return the columns that may name the trace of a label or a verdict, the likeliest first.
+
+    A column with one value names a project, not a trace. Where some ids repeat, as with several
+    raters of a trace, one that never does is the row's own, and comes last.
+    """
+    if "trace_id" in header.names:
+        return [header.names["trace_id"]]
+    present = [
+        name
+        for name in header.there((*RUN_IDS, *_other_ids(header)), taken)
+        if len(values := sample.values(name)) < 2 or len(set(values)) > 1
+    ]
+    if any(0 < sample.repeated(name) for name in present):
+        return sorted(present, key=lambda name: sample.repeated(name) == 0)
+    return present
 
 
 def find_columns(
@@ -587,19 +723,18 @@ def _check_flags(place: str, present: Sequence[str], sample: Sample) -> None:
     """Refuse two columns that both say whether a run passed, and differ."""
     first = present[0]
     for other in present[1:]:
-        pairs = list(zip(sample.texts.get(first, ()), sample.texts.get(other, ()), strict=False))
-        differing = sum(_said(one) != _said(two) for one, two in pairs)
+        n, differing = sample.differing(first, other)
         if differing:
             raise InputError(
                 f"{place}: {first} and {other} both may say what passed, and differ in "
-                f"{differing:,} of {len(pairs):,} rows: --column outcome={first}"
+                f"{differing:,} of {n:,} rows: --column outcome={first}"
             )
 
 
 def _said(text: str) -> object:
-    """Return what a text says of a check: pass, fail, or itself."""
-    verdict = words.VERDICTS.get(words.fold(text))
-    return verdict or (None if words.is_missing(text) else text)
+    """Return what a text says: pass, fail, or its fold; None where it is missing."""
+    word = words.fold(text)
+    return words.VERDICTS.get(word) or (None if words.is_missing(text) else word)
 
 
 def _check_chosen(place: str, column: str, sample: Sample, mapped: Iterable[str]) -> None:

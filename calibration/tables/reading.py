@@ -50,6 +50,7 @@ HARMLESS: dict[str, str] = {
     "superseded": "replaced by a later one",
     "total_row": "a total",
     "not_blind": "not blind",
+    "skipped": "of a skipped trace",
 }
 REASONS = {**DEPENDS, **HARMLESS}
 
@@ -118,6 +119,29 @@ class ReadingOptions:
             name: value
             for name, value in options.items()
             if value or (value == 0 and value is not False)
+        }
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The options that were given, by their name in commands."""
+        empty = ReadingOptions()
+        options = {
+            "--column": "columns",
+            "--map": "mapped",
+            "--where": "where",
+            "--scale": "scale",
+            "--pass-at": "pass_at",
+            "--max-left-out": "max_left_out",
+            "--decimal": "decimal",
+            "--dates": "dates",
+            "--encoding": "encoding",
+            "--raters": "raters",
+            "--latest": "latest",
+        }
+        return {
+            option: value
+            for option, name in options.items()
+            if (value := getattr(self, name)) != getattr(empty, name)
         }
 
     def outcomes(self, *, is_named: bool = False) -> OutcomeOptions:

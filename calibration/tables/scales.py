@@ -244,6 +244,7 @@ class _OutcomeReader:
         unread = [word for word in self.counts if not self._is_plain(word)]
         self._check_mix()
         if self.numbers:
+            self._name_numbers()
             self._read_numbers()
         elif self.options.scale is not None or self.options.pass_at is not None:
             raise InputError(f"{self.where} holds no numbers: leave --scale and --pass-at out")
@@ -312,7 +313,8 @@ class _OutcomeReader:
             if verdict != "ended" and word not in self.mapped
         ]
         unmapped = [word for word in self.classes if word not in self.mapped]
-        if not judged or not unmapped:
+        # Of two classes one is the pass and one the fail.
+        if not judged or not unmapped or len(self.taxonomy.names) == 2:
             return
         rows = [
             f"{self.counts[word]:,} row{'s' * (self.counts[word] != 1)} "
@@ -334,6 +336,16 @@ class _OutcomeReader:
         return {word for word, verdict in self.verdicts.items() if verdict == "fail"}
 
     # Numbers.
+
+    def _name_numbers(self) -> None:
+        """Take the place and name of the column of numbers that says least of them."""
+        numeric = [
+            column
+            for column in self.columns
+            if any(words.clean(text) in self.numbers for text in column.counts)
+        ]
+        first = min(numeric, key=lambda c: 2 * (c.role_name in SURE) + (c.role_name in BOTH))
+        self.place, self.name, self.role_name = first.place, first.name, first.role_name
 
     def _read_numbers(self) -> None:
         values, options = set(self.numbers.values()), self.options
