@@ -26,6 +26,7 @@ from calibration.analyses.sampling.draw import (
 from calibration.analyses.sampling.escalation import SIGNALS, Signal, audit, escalate
 from calibration.analyses.sampling.planning import plan_batch
 from calibration.analyses.sampling.stratified import ALLOCATIONS, Allocation, draw_allocated
+from calibration.cli.reading_options import OF_OUTCOMES, FileCommand, with_reading_options
 from calibration.cli.terminal import (
     EXISTING,
     USE_JUDGE,
@@ -37,7 +38,6 @@ from calibration.cli.terminal import (
     print_result,
     whole_numbers,
     with_batch,
-    with_columns,
     with_confidence,
     with_estimand,
     with_output,
@@ -49,8 +49,9 @@ from calibration.reporting.sections import plans
 from calibration.reporting.sections.trials import trial_plan
 from calibration.store import Store
 from calibration.store.people import LEAD, ranks
-from calibration.tables.rows import under_our_names
-from calibration.tables.trials import OF_TRIALS, SUCCESS
+from calibration.tables.reading import ReadingOptions
+from calibration.tables.rows import options_of_tables
+from calibration.tables.trials import OF_TRIALS
 
 
 def with_labels_wanted(command: Command) -> Command:
@@ -247,7 +248,7 @@ def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassS
         raise InputError(f"--class-shares must be numbers separated by commas ({error})") from error
 
 
-@plan.command("trials")
+@plan.command("trials", cls=FileCommand)
 @click.argument("file", type=EXISTING, required=False)
 @click.option(
     "--half-width", type=float, required=True, help="Aim at an interval of this half-width, as .05."
@@ -264,13 +265,7 @@ def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassS
 @click.option("-k", "--k", type=int, default=1, show_default=True, help="Plan for pass^K.")
 @click.option("--model", help="Take the trials of this model in FILE.")
 @click.option("--agent-version", help="Take the trials of this agent version in FILE.")
-@click.option(
-    "--success",
-    default=SUCCESS,
-    show_default=True,
-    help="Read from this column of FILE whether a trial passed.",
-)
-@with_columns
+@with_reading_options(*OF_OUTCOMES)
 @with_confidence
 @with_output
 def plan_trials_command(
@@ -282,8 +277,7 @@ def plan_trials_command(
     k: int,
     model: str | None,
     agent_version: str | None,
-    success: str,
-    columns: dict[str, str | None],
+    reading: ReadingOptions,
     confidence: float,
     output: Output,
 ) -> None:
@@ -297,17 +291,17 @@ def plan_trials_command(
     asr plan trials runs.csv --half-width .05 -k 3
     asr plan trials --half-width .1 --tasks 40 --p .8
     """
-    (table,) = under_our_names(columns, (file, (*OF_TRIALS, success)))
+    (reading,) = options_of_tables(reading, (file, OF_TRIALS))
     found = plan_trials(
-        table,
+        file,
         half_width=half_width,
         n_trials=whole_numbers("--trials", n_trials),
         n_tasks=n_tasks,
         p=p,
         k=k,
-        success=success,
         model=model,
         agent_version=agent_version,
+        reading=reading,
         confidence_level=confidence,
     )
     print_result(found, trial_plan, output)

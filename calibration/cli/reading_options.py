@@ -2,7 +2,7 @@
 
 import csv
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -88,7 +88,24 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def with_reading_options(*names: str) -> Any:
+# Those that say something of a table with an outcome in each row.
+OF_OUTCOMES = (
+    "--column",
+    "--map",
+    "--where",
+    "--scale",
+    "--pass-at",
+    "--max-left-out",
+    "--decimal",
+    "--dates",
+    "--latest",
+    "--encoding",
+)
+# Those that say something of any other table.
+OF_TABLES = ("--column", "--map", "--where", "--decimal", "--encoding")
+
+
+def with_reading_options(*names: str) -> Callable[[Command], Command]:
     """Return a decorator that adds these options; the command receives them as `reading`.
 
     `names` are keys of `OPTIONS`; without any, all of them are added.

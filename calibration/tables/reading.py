@@ -103,6 +103,11 @@ class ReadingOptions:
         )
 
 
+def columns_only(options: ReadingOptions) -> ReadingOptions:
+    """Return what the user said, for a further table that is only looked up: its columns."""
+    return ReadingOptions(columns=options.columns, encoding=options.encoding)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstRow:
     """Where the first row of a reason is: its line, the value that is the reason, and the file."""
