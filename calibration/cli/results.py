@@ -21,6 +21,7 @@ from calibration.cli.production_options import (
     with_places,
     with_reading,
 )
+from calibration.cli.reading_options import FileCommand, with_reading_options
 from calibration.cli.terminal import (
     RUBRIC,
     USE_JUDGE,
@@ -31,7 +32,6 @@ from calibration.cli.terminal import (
     print_lines,
     print_result,
     with_batch,
-    with_columns,
     with_confidence,
     with_estimand,
     with_given,
@@ -42,6 +42,7 @@ from calibration.cli.terminal import (
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting.sections import success_rate
+from calibration.tables.reading import ReadingOptions
 
 if TYPE_CHECKING:
     from calibration.judge_calibration.post_stratification import Estimand
@@ -346,7 +347,7 @@ def _compare_several(
         raise CalibrationError("no difference can be given; the status says what would help")
 
 
-@click.command()
+@click.command(cls=FileCommand)
 @click.argument("file", type=FILE, required=False)
 @click.option(
     "--layer",
@@ -356,14 +357,14 @@ def _compare_several(
     help="Name a layer of the FILE, in order, the user last.  [default: ci_gate, weekly_review, "
     "production_signal, user]",
 )
-@with_columns
+@with_reading_options("--column", "--where", "--encoding")
 @with_confidence
 @with_store
 @with_output
 def layers(
     file: Path | None,
     layers: tuple[str, ...],
-    columns: dict[str, str | None],
+    reading: ReadingOptions,
     confidence: float,
     path: Path,
     output: Output,
@@ -386,11 +387,11 @@ def layers(
         layers_of_table,
     )
     from calibration.reporting.sections import layers as words
-    from calibration.tables.rows import under_our_names
+    from calibration.tables.rows import options_of_tables
 
-    (table,) = under_our_names(columns, (file, (*OF_FAILURES, *LAYERS, *layers)))
-    if table is not None:
-        found = layers_of_table(table, layers=layers, confidence_level=confidence)
+    (reading,) = options_of_tables(reading, (file, (*OF_FAILURES, *LAYERS, *layers)))
+    if file is not None:
+        found = layers_of_table(file, layers=layers, options=reading, confidence_level=confidence)
     else:
         from calibration.cli.terminal import open_to_read
 

@@ -12,12 +12,12 @@ from calibration.analyses.reliability.tools import (
     routes_of_store,
 )
 from calibration.cli.production_options import keep_inputs
+from calibration.cli.reading_options import OF_TABLES, FileCommand, with_reading_options
 from calibration.cli.terminal import (
     FiniteRange,
     Output,
     open_to_read,
     print_result,
-    with_columns,
     with_confidence,
     with_output,
     with_seed,
@@ -28,7 +28,8 @@ from calibration.reliability.graders import read_graders
 from calibration.reliability.tools import EQUAL_WEIGHTS, OrderRule, checked_tool_weights
 from calibration.reporting.csv_exports import grades_as_csv
 from calibration.reporting.sections import tools as text
-from calibration.tables.rows import under_our_names
+from calibration.tables.reading import ReadingOptions
+from calibration.tables.rows import options_of_tables
 from calibration.tables.trials import OF_TASKS, read_tasks
 
 FILE = click.Path(path_type=Path)
@@ -79,7 +80,7 @@ def _names(
     return tuple(name for part in given for word in part.split(",") if (name := word.strip()))
 
 
-@click.command()
+@click.command(cls=FileCommand)
 @click.argument("file", required=False, type=FILE)
 @click.option(
     "--answer-threshold",
@@ -133,7 +134,7 @@ def _names(
     show_default=True,
     help="The k of interaction_pass_at_k.",
 )
-@with_columns
+@with_reading_options(*OF_TABLES)
 @with_seed
 @with_confidence
 @with_store
@@ -148,7 +149,7 @@ def tools(
     required: tuple[str, ...],
     before: tuple[OrderRule, ...],
     k: int,
-    columns: dict[str, str | None],
+    reading: ReadingOptions,
     seed: int,
     confidence: float,
     path: Path,
@@ -170,13 +171,13 @@ def tools(
     asr tools interactions.csv --forbidden delete_user,cancel_order --required verify_identity
     asr tools interactions.csv --before find_order,cancel_order --before "confirm,write:*"
     """
-    (table,) = under_our_names(columns, (file, OF_INTERACTIONS))
-    if table is None:
+    (reading,) = options_of_tables(reading, (file, OF_INTERACTIONS))
+    if file is None:
         with open_to_read(path) as store:
             stored = routes_of_store(store, confidence_level=confidence)
         return print_result(stored, text.routes, output)
     found = analyse_tools(
-        table,
+        file,
         ToolOptions(
             answer_threshold=answer_threshold,
             tool_threshold=tool_threshold,
@@ -189,6 +190,7 @@ def tools(
             seed=seed,
             confidence_level=confidence,
         ),
+        reading=reading,
     )
     print_result(found, text.document, output)
     if not found.conversation_correctness.estimate.ok:
@@ -196,7 +198,7 @@ def tools(
     return None
 
 
-@click.command()
+@click.command(cls=FileCommand)
 @click.argument("files", nargs=-1, metavar="[FILE]...", type=FILE)
 @click.option(
     "--graders",
@@ -210,7 +212,7 @@ def tools(
     "file, by task_id.",
 )
 @click.option("--csv", "table", type=FILE, help="Write what is proposed on each run to this file.")
-@with_columns
+@with_reading_options("--column", "--encoding")
 @with_confidence
 @with_store
 @with_output
@@ -219,7 +221,7 @@ def grade(
     graders: Path | None,
     tasks: Path | None,
     table: Path | None,
-    columns: dict[str, str | None],
+    reading: ReadingOptions,
     confidence: float,
     path: Path,
     output: Output,
@@ -237,13 +239,13 @@ def grade(
     """
     keep_inputs([*files, graders, tasks], [table])
     read = () if graders is None else read_graders(graders)
-    (about,) = under_our_names(columns, (tasks, OF_TASKS))
-    told = None if about is None else read_tasks(about)
+    (reading,) = options_of_tables(reading, (tasks, OF_TASKS))
+    known = None if tasks is None else read_tasks(tasks, reading)
     if files:
-        found = grade_files(files, read, tasks=told, confidence_level=confidence)
+        found = grade_files(files, read, tasks=known, confidence_level=confidence)
     else:
         with open_to_read(path) as store:
-            found = grade_store(store, read, tasks=told, confidence_level=confidence)
+            found = grade_store(store, read, tasks=known, confidence_level=confidence)
     if table is not None:
         table.write_text(grades_as_csv(found.grades), encoding="utf-8", newline="")
     print_result(found, text.grading, output)

@@ -827,7 +827,7 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
         "source n_interactions conversation_correctness answer_correctness interaction_correctness "
         "tool_correctness bands by_tool[name] forbidden[name] required[name] before routes loops "
         "worst "
-        "conversations interactions set_aside settings=options",
+        "conversations interactions reading set_aside settings=options",
     ),
     "calibration.analyses.reliability.tools.StoredRoutes": (
         ("format", lambda of: "asr-routes/1", "Literal['asr-routes/1']"),
@@ -882,8 +882,8 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
     # Layers
     "calibration.analyses.layers.LayersAnalysis": (
         ("format", lambda of: "asr-layers/1", "Literal['asr-layers/1']"),
-        "source layers of_users all=all_types types[name] n_tasks confidence_level notes set_aside "
-        "simulated fingerprint",
+        "source layers of_users all=all_types types[name] n_tasks confidence_level notes "
+        "reading set_aside simulated fingerprint",
     ),
     "calibration.analyses.layers.FailureType": ("n n_nowhere caught[layer]",),
     "calibration.analyses.layers.CaughtBy": ("n share n_alone alone",),

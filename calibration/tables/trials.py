@@ -357,7 +357,7 @@ class _ChosenRows:
         agent: dict[str, str | None] = {}
         for role, wanted in zip(AGENT, (self.asked.model, self.asked.agent_version), strict=True):
             chosen, agent[role] = self._of_agent(chosen, role, wanted)
-        self._check_arms(chosen, agent)
+        self._check_arms(chosen)
         n_other = len(self.rows.lines) - len(chosen)
         if n_other:
             self.left_out.counts["where"] = self.left_out.counts.get("where", 0) + n_other
@@ -422,17 +422,14 @@ class _ChosenRows:
             )
         return chosen, known[0] if len(known) == 1 else None
 
-    def _check_arms(self, chosen: Sequence[int], agent: Mapping[str, str | None]) -> None:
+    def _check_arms(self, chosen: Sequence[int]) -> None:
         """Refuse trials of several agents."""
         for k, column in enumerate(self.rows.arm_columns):
             values = {arms[k] for arms in {self.rows.arms[row] for row in chosen}}
             known = sorted(value for value in values if not is_missing(value))
             if len(known) < 2 or self._describes_tasks(chosen, k, len(known)):
                 continue
-            role = next((role for role in AGENT if self.by_role.get(role) == column), None)
             option = f"--where {column}={shown(known[0], most=60)}"
-            if role is not None and agent[role] is None:
-                option += f" or --{role.replace('_', '-')} {shown(known[0], most=60)}"
             raise InputError(
                 f"{self.rows.place}: {column} has {len(known):,} values ({_listed(known)}): trials "
                 f"of different agents are not pooled; {option}; --column arm= if it is one agent"
