@@ -182,7 +182,7 @@ class LeftOutRows:
     def listed(self) -> tuple[LeftOut, ...]:
         """Return the reasons, those that may depend on the outcome first."""
         return tuple(
-            left_out(code, self.counts[code], self.first[code], runs=self.runs.get(code))
+            left_out(code, self.counts[code], self.first.get(code), runs=self.runs.get(code))
             for code in REASONS
             if self.counts.get(code)
         )

@@ -189,8 +189,8 @@ def open_table(
     place = place or place_of(source)
     table = OpenTable(place=place, columns=(), sample=Sample({}), left_out=left_out, rows=iter(()))
 
-    def unreadable(line: int, _why: str) -> None:
-        left_out.add("unreadable_row", line)
+    def unreadable(line: int, why: str) -> None:
+        left_out.add("unreadable_row", line, why)
         table.n_rows += 1
 
     rows = any_rows(source, aside=unreadable)
