@@ -90,8 +90,9 @@ def test_a_table_of_any_names_gives_its_rate_or_a_question(seed: int, tmp_path: 
     table = pd.DataFrame(columns)
     table = table[rng.sample(list(table.columns), k=table.shape[1])]
     table = table.sample(frac=1, random_state=seed)
-    spelled = rng.choice([str, str.upper, lambda name: name.replace("_", " ").title()])
-    table.columns = [spelled(name) for name in table.columns]
+    spellings = [list(table.columns), [name.upper() for name in table.columns],
+                 [name.replace("_", " ").title() for name in table.columns]]  # fmt: skip
+    table.columns = pd.Index(rng.choice(spellings))
     file = tmp_path / "t.csv"
     table.to_csv(file, index=False, encoding=rng.choice(["utf-8", "utf-8-sig"]))
     options = TrialOptions(ks=(1,), n_resamples=100)
@@ -195,6 +196,17 @@ def test_words_are_decided_on_all_rows_and_on_both_tables() -> None:
     assert isinstance(made.reading, tuple)
     with pytest.raises(InputError, match="--map right=CLASS"):
         analyse_trials(only, TrialOptions())
+
+
+def test_runs_under_a_perturbation_are_no_trials() -> None:
+    frame = trials(random.Random(5)).rename(columns={"passes": "success"})
+    plain = analyse_trials(frame, TrialOptions(ks=(1,)))
+    faults = frame.assign(success=False, perturbation="fault")
+    both = pd.concat([frame.assign(perturbation=["None", "none", ""] * 12), faults])
+    made = analyse_trials(both, TrialOptions(ks=(1,)))
+    assert rate(made) == rate(plain)
+    assert [(rows.code, rows.rows) for rows in reading(made).left_out] == [("perturbed_arm", 36)]
+    assert reading(made).left_out_line == ""
 
 
 def test_costs_are_read_by_one_convention_and_never_in_another_currency() -> None:

@@ -206,7 +206,7 @@ def open_table(
     def chosen() -> Iterator[tuple[int, Row]]:
         for line, row in chain(first, rows):
             table.n_rows += 1
-            if _is_chosen(row, wanted):
+            if not wanted or _is_chosen(row, wanted):
                 yield line, row
             else:
                 left_out.add("where", line)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from calibration.errors import CalibrationError, InputError
+from calibration.records import NOT_PERTURBED
 from calibration.runs.benchmark_results import NoResultsError, benchmark_results
 from calibration.statistics.estimate import BoolArray, FloatArray
 from calibration.tables import words
@@ -38,7 +39,7 @@ from calibration.tables.rows import (
     open_table,
 )
 from calibration.tables.scales import PASS_OR_FAIL, OutcomeColumn, Outcomes, read_outcomes
-from calibration.tables.words import cell, is_missing
+from calibration.tables.words import cell, clean, is_missing
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.text import counted, names_there, shown
 from calibration.trace_formats.fields import MAX_COUNT, MAX_METADATA_CHARS, FieldError, wrong
@@ -52,7 +53,8 @@ TAGS, REVIEWED, CALLS, RESPONSE = "tags", "reviewed", "tool_calls", "response"
 STATE, REFERENCE, BEFORE = "expected_state", "reference", "before"
 AGENT = ("model", "agent_version")
 ARM = "arm"
-OF_TRIALS = (TASK, TRIAL, OUTCOME, *AGENT, "cost_usd", TAGS, "started_at", ARM)
+PERTURBATION = "perturbation"
+OF_TRIALS = (TASK, TRIAL, OUTCOME, *AGENT, "cost_usd", TAGS, "started_at", PERTURBATION, ARM)
 OF_AUDITS = (*OF_TRIALS, REVIEWED, CALLS, RESPONSE)
 OF_TASKS = (TASK, *GROUPS, STATE, REFERENCE, BEFORE)
 MAX_REFERENCE, MAX_RULES = 20_000, 100
@@ -116,7 +118,7 @@ class TrialSource:
     those that are read; `amounts` : the roles of numbers, with the most that each may be. `details`
     returns what else is asked of a row under our names, or raises FieldError where a value cannot
     be read; trials of another `part_of` its details are others. `is_limited` : whether too many
-    rows left out are refused.
+    rows left out are refused; `is_perturbed_read` : whether runs under a perturbation count.
     """
 
     source: Source
@@ -129,6 +131,7 @@ class TrialSource:
     details: Callable[[Row], Any] | None = None
     part_of: Callable[[Any], Hashable] = lambda details: None
     is_limited: bool = True
+    is_perturbed_read: bool = False
 
 
 def read_trials(*sources: TrialSource, taxonomy: Taxonomy | None = None) -> tuple[TrialTable, ...]:
@@ -183,6 +186,7 @@ class _TrialRows:
     arms: list[tuple[str, ...]] = field(default_factory=list)
     tags: list[tuple[str, ...]] = field(default_factory=list)
     details: list[Any] = field(default_factory=list)
+    perturbed: set[int] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
     other_arms: set[tuple[str, ...]] = field(default_factory=set)
 
@@ -207,29 +211,29 @@ class _TrialRows:
 
     def add_all(self) -> None:
         """Take every row that --where chooses."""
-        by_role, names, groups = self.columns.by_role, dict[str, str](), dict[Any, Any]()
+        by_role, names, groups = self.columns.by_role, _Names(), dict[Any, Any]()
         task_in, outcome_in = by_role[TASK], by_role[OUTCOME]
         trial_in, tags_in, details_of = by_role.get(TRIAL), by_role.get(TAGS), self.asked.details
         amounts = [role for role in self.asked.amounts if role in by_role]
         amounts_in = [(by_role[role], list[str]()) for role in amounts]
         time_in = by_role.get("started_at") if self.asked.options.latest else None
+        perturbed_in = None if self.asked.is_perturbed_read else by_role.get(PERTURBATION)
         chosen = Counter[str]()
         for line, row in self.table.rows:
             self.lines.append(line)
-            # A text of many rows is kept once.
-            task = _name(row.get(task_in))
-            self.tasks.append(task and names.setdefault(task, task))
+            self.tasks.append(names.name(row.get(task_in)))
             if trial_in is not None:
-                trial = _name(row.get(trial_in))
-                self.trials.append(trial and names.setdefault(trial, trial))
-            outcome = cell(row.get(outcome_in))
-            self.outcomes.append(names.setdefault(outcome, outcome))
+                self.trials.append(names.name(row.get(trial_in)))
+            outcome = names.text(row.get(outcome_in))
+            self.outcomes.append(outcome)
             chosen[outcome] += 1
             for name, texts in amounts_in:
                 texts.append(cell(row.get(name)))
+            if perturbed_in is not None and _is_perturbed(row.get(perturbed_in)):
+                self.perturbed.add(len(self.lines) - 1)
             if time_in is not None:
                 self.times.append(cell(row.get(time_in)))
-            arms = tuple(cell(row.get(name)) for name in self.arm_columns)
+            arms = tuple([names.text(row.get(name)) for name in self.arm_columns])
             self.arms.append(groups.setdefault(arms, arms))
             if tags_in is not None:
                 tags = cell_tags(row, tags_in)
@@ -238,6 +242,12 @@ class _TrialRows:
                 self.details.append(_details(details_of, row, by_role))
         self.counts.update(chosen)
         self.amounts = {role: texts for role, (_, texts) in zip(amounts, amounts_in, strict=True)}
+
+
+def _is_perturbed(value: object) -> bool:
+    """Return whether a run was made under a perturbation."""
+    text = cell(value)
+    return not is_missing(text) and words.fold(text) != NOT_PERTURBED
 
 
 def _details(
@@ -250,13 +260,35 @@ def _details(
         return error
 
 
-def _name(value: object) -> str | None:
-    """Return the name of a task or trial, empty where it is missing; None where it is no name."""
-    if isinstance(value, dict | list):
-        return None
-    text = cell(value)
-    if is_missing(text):
-        return ""
+class _Names:
+    """The texts of cells, each cleaned and kept once."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        self.names: dict[str, str | None] = {}
+
+    def text(self, value: object) -> str:
+        """Return the text of a cell."""
+        if not isinstance(value, str):
+            value = cell(value)
+        text = self.texts.get(value)
+        if text is None:
+            text = self.texts[value] = clean(value)
+        return text
+
+    def name(self, value: object) -> str | None:
+        """Return the name of a task or trial, empty where it is missing; None where it is none."""
+        if isinstance(value, dict | list):
+            return None
+        if not isinstance(value, str):
+            value = cell(value)
+        if value not in self.names:
+            text = self.text(value)
+            self.names[value] = "" if is_missing(text) else _bounded_name(text)
+        return self.names[value]
+
+
+def _bounded_name(text: str) -> str | None:
     return None if len(text) * 4 > MAX_NAME_BYTES and _bytes(text) > MAX_NAME_BYTES else text
 
 
@@ -452,6 +484,9 @@ class _ChosenRows:
         task, outcome = rows.tasks[row], rows.outcomes[row]
         trial = rows.trials[row] if self.numbered else "-"
         passed = self.passes.get(outcome)
+        if row in rows.perturbed:
+            self.left_out.add("perturbed_arm", rows.lines[row])
+            return
         if task is None or trial is None:
             code, value = "bad_value", "a list, or too long a name"
         elif not task:

@@ -286,10 +286,10 @@ def test_a_run_with_both_results_does_not_count_whatever_the_order() -> None:
             ("a", "b"), ("2", "1"), [False, True],
         )  # fmt: skip
         assert left_out(found) == {"conflicting_duplicate": 2}
-    same = read_runs(pd.DataFrame({"task_id": ["a", "a"], "run": [1, 1], "success": [1, 1]}))
+    same = read_runs(pd.DataFrame({"task_id": ["a", "a"], "trial": [1, 1], "success": [1, 1]}))
     assert left_out(same) == {"identical_duplicate": 1}
     with pytest.raises(CalibrationError, match="no trial is left"):
-        read_runs(pd.DataFrame({"task_id": ["a", "a"], "run": [1, 1], "success": [0, 1]}))
+        read_runs(pd.DataFrame({"task_id": ["a", "a"], "trial": [1, 1], "success": [0, 1]}))
 
 
 def test_long_lists_and_many_pairs_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,7 +72,7 @@ AMOUNTS = {
 }
 OF_RUNS = (
     *OF_TRIALS, *(name for name, _ in AMOUNTS.values() if name not in OF_TRIALS), "confidence",
-    "actions", "perturbation", "violations", "analysed",
+    "actions", "violations", "analysed",
 )  # fmt: skip
 MOST_RUNS, MOST_CONSTRAINTS, MOST_VALUES = 1_000_000, 50, 50
 MOST_NAME, MOST_NAMES, MOST_VIOLATIONS = 200, 100_000, 1_000
@@ -392,6 +392,7 @@ def read_runs(source: Source, options: ReadingOptions | None = None) -> Repeated
             amounts=dict(AMOUNTS.values()),
             details=reader.read,
             part_of=_arm_of,
+            is_perturbed_read=True,
         )
     )
     return _runs_of(table, reader)
