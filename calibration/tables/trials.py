@@ -496,9 +496,7 @@ class _ChosenRows:
         elif passed is None:
             code, value = self.outcomes.left_out[outcome], outcome or None
         elif rows.details and isinstance(rows.details[row], FieldError):
-            # "field 'confidence': must be ..., got 7" is "confidence 7".
-            rule, _, got = str(rows.details[row]).partition(", got ")
-            code, value = "bad_value", f"{rule.split(':')[0].removeprefix('field ')} {got}".strip()
+            code, value = "bad_value", _bad_value(str(rows.details[row]))
         else:
             self.passed[row] = passed
             return
@@ -615,6 +613,13 @@ def _of_texts(outcomes: Outcomes, counts: Counter[str]) -> Outcomes:
         ended=sum(counts[text] for text, verdict in verdicts.items() if verdict == "ended"),
         counts=counts,
     )
+
+
+def _bad_value(error: str) -> str:
+    """Return what cannot be read, as ``confidence 85``, of the message of a field."""
+    rule, _, got = error.partition(", got ")
+    name = rule.partition(":")[0].removeprefix("field ").strip("'")
+    return f"{name} {got.strip(chr(39))}".strip()
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -97,7 +97,7 @@ def test_bad_cells_are_set_aside_and_an_answer_alone_is_no_idling() -> None:
     audit = audit_trials(rows)
     assert audit.reading is not None
     assert [(of.code, of.rows) for of in audit.reading.left_out] == [("bad_value", 3)]
-    assert audit.reading.left_out_line.endswith("first line 2: ''reviewed' 'maybe'')")
+    assert audit.reading.left_out_line.endswith("first line 2: 'reviewed maybe')")
     assert {of.task_id: of.n_idle for of in audit.tasks} == {"a": 0, "d": 1, "e": 1}
     with pytest.raises(CalibrationError, match="no trial is left"):
         audit_trials(rows[1:2])
