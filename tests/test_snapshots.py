@@ -102,7 +102,6 @@ trials-before.csv --max-left-out .05
 trials-short-html: trials trials-before.csv -k 1,2,4,8 --tasks tasks.csv --html trials.html
 trials-json: trials trials.csv --tasks tasks.csv --model maker/model-x --steps 8 --json --baseline \
 trials-before.csv --max-left-out .05
-trials-left-out =1: trials trials.csv --model maker/model-x --json
 trials-failures: trials trials-tagged.csv --full
 trials-markdown: trials trials-before.csv --g-threshold .75 --retries 1 --markdown
 trials-models =2: trials trials.csv
