@@ -102,6 +102,21 @@ OF_ANSWERS = (
     "--encoding",
     "--raters",
 )
+# Those that say something of a table with an outcome in each row.
+OF_OUTCOMES = (
+    "--column",
+    "--map",
+    "--where",
+    "--scale",
+    "--pass-at",
+    "--max-left-out",
+    "--decimal",
+    "--dates",
+    "--latest",
+    "--encoding",
+)
+# Those that say something of any other table.
+OF_TABLES = ("--column", "--map", "--where", "--decimal", "--encoding")
 
 
 def reading_params(names: Sequence[str] = tuple(OPTIONS)) -> tuple[str, ...]:

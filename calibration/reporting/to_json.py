@@ -729,13 +729,14 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
         ("format", lambda of: "asr-trials/1", "Literal['asr-trials/1']"),
         "success_source model agent_version n_trials n_tasks ks pass_at_k pass_hat_k band task_set "
         "independent_trials bayesian by_difficulty by_category by_tier g_pass_at_k g_threshold "
-        "retries step_compounding failure_modes baseline tasks tasks_left_out set_aside "
-        "other_trials notes sources settings seed n_resamples confidence_level version fingerprint",
+        "retries step_compounding failure_modes baseline tasks tasks_left_out missing_outcome "
+        "reading other_trials notes sources settings seed n_resamples confidence_level version "
+        "fingerprint",
     ),
     "calibration.analyses.reliability.tasks.TaskAudit": (
         ("format", lambda of: "asr-tasks/1", "Literal['asr-tasks/1']"),
         "success_source n_tasks n_runs findings[name] agreement n_telling n_one_run n_unchecked "
-        "tasks tasks_left_out set_aside notes sources confidence_level",
+        "tasks tasks_left_out set_aside reading notes sources confidence_level",
     ),
     "calibration.analyses.reliability.trials.PassFigure": (
         "value=estimate.value interval=estimate.interval n_tasks=estimate.n "
@@ -828,7 +829,7 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
         "source n_interactions conversation_correctness answer_correctness interaction_correctness "
         "tool_correctness bands by_tool[name] forbidden[name] required[name] before routes loops "
         "worst "
-        "conversations interactions set_aside settings=options",
+        "conversations interactions reading set_aside settings=options",
     ),
     "calibration.analyses.reliability.tools.StoredRoutes": (
         ("format", lambda of: "asr-routes/1", "Literal['asr-routes/1']"),
@@ -864,7 +865,7 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
     "calibration.analyses.reliability.runs.ReliabilityReport": (
         ("format", lambda of: "asr-reliability/1", "Literal['asr-reliability/1']"),
         "success_source simulated overall consistency predictability robustness safety n_runs "
-        "n_tasks runs_per_task by tasks set_aside notes",
+        "n_tasks runs_per_task by tasks reading set_aside notes",
         (
             "trajectory_measure",
             lambda of: "divergence" if of.divergence else "distance",
@@ -883,8 +884,8 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
     # Layers
     "calibration.analyses.layers.LayersAnalysis": (
         ("format", lambda of: "asr-layers/1", "Literal['asr-layers/1']"),
-        "source layers of_users all=all_types types[name] n_tasks confidence_level notes set_aside "
-        "simulated fingerprint",
+        "source layers of_users all=all_types types[name] n_tasks confidence_level notes "
+        "reading set_aside simulated fingerprint",
     ),
     "calibration.analyses.layers.FailureType": ("n n_nowhere caught[layer]",),
     "calibration.analyses.layers.CaughtBy": ("n share n_alone alone",),

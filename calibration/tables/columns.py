@@ -632,6 +632,52 @@ def find_columns(
     )
 
 
+def named_columns(
+    columns: Iterable[str],
+    *,
+    place: str,
+    roles: Sequence[str],
+    chosen: Mapping[str, str | None] | None = None,
+    sample: Sample | None = None,
+) -> Columns:
+    """Return which columns have these roles, by their names: our own, then the aliases in order.
+
+    With a `sample`, an id that may be that of a run is one of a task only where its values repeat.
+
+    Raises
+    ------
+    InputError
+        If a chosen column is not there, or two columns of a role differ in spelling alone.
+
+    Examples
+    --------
+    >>> named_columns(["Task ID", "Tier", "x"], place="a.csv", roles=["task_id", "tier"]).by_role
+    {'task_id': 'Task ID', 'tier': 'Tier'}
+    """
+    chosen = chosen or {}
+    header = Header.of(columns, place, roles)
+    by_role = chosen_columns(header, chosen, roles)
+    for role in roles:
+        if role in chosen:
+            continue
+        taken = set(by_role.values())
+        present = [role] if role in header.columns and role not in taken else []
+        present += header.there((normalised(role), *ALIASES.get(role, ())), taken)
+        if role == "task_id" and sample is not None:
+            present = [
+                name
+                for name in present
+                if normalised(name) in TASKS or sample.repeated(name) >= REPEATS
+            ]
+        if present:
+            by_role[role] = present[0]
+    used = set(by_role.values())
+    return Columns(
+        by_role={role: by_role[role] for role in roles if role in by_role},
+        not_read=tuple(name for name in header.columns if name not in used),
+    )
+
+
 def _find_ids(
     header: Header, sample: Sample, by_role: dict[str, str], chosen: Mapping[str, str | None]
 ) -> None:

@@ -173,6 +173,11 @@ def reading_from_settings(settings: Mapping[str, Any]) -> ReadingOptions:
     )
 
 
+def columns_only(options: ReadingOptions) -> ReadingOptions:
+    """Return what the user said, for a further table that is only looked up: its columns."""
+    return ReadingOptions(columns=options.columns, encoding=options.encoding)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstRow:
     """Where the first row of a reason is: its line, the value that is the reason, and the file."""
@@ -247,7 +252,7 @@ class LeftOutRows:
     def listed(self) -> tuple[LeftOut, ...]:
         """Return the reasons, those that may depend on the outcome first."""
         return tuple(
-            left_out(code, self.counts[code], self.first[code], runs=self.runs.get(code))
+            left_out(code, self.counts[code], self.first.get(code), runs=self.runs.get(code))
             for code in REASONS
             if self.counts.get(code)
         )

@@ -15,7 +15,7 @@ import re
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from io import TextIOWrapper
@@ -209,7 +209,8 @@ class OpenTable:
 
     `columns` : those that occur in the first rows. `sample` : these rows as texts. `rows` : all
     rows that --where chooses, with their line. `left_out` : rows that are not, counted while
-    `rows` is read; `n_rows` : all rows read.
+    `rows` is read; `n_rows` : all rows read. `pass_over` is called with each row that --where does
+    not choose: words and scales are decided on all rows.
     """
 
     place: str
@@ -218,12 +219,14 @@ class OpenTable:
     left_out: LeftOutRows
     rows: Iterator[tuple[int, Row]]
     n_rows: int = 0
+    pass_over: Callable[[Row], None] | None = None
 
 
 def open_table(
     source: Source,
     options: ReadingOptions | None = None,
     *,
+    place: str | None = None,
     is_strict: bool = False,
     shares_where: bool = False,
 ) -> OpenTable:
@@ -231,7 +234,7 @@ def open_table(
 
     A line that is no row is left out as unreadable, or refused if `is_strict`; a row that --where
     does not choose is left out as such. If it `shares_where` with other tables, a column that is
-    not there chooses nothing.
+    not there chooses nothing. `place` is its name in messages, where it is not that of the file.
 
     Raises
     ------
@@ -239,11 +242,11 @@ def open_table(
         If the table cannot be read, or has no column of --where.
     """
     options, left_out = options or ReadingOptions(), LeftOutRows()
-    place = place_of(source)
+    place = place or place_of(source)
     table = OpenTable(place=place, columns=(), sample=Sample({}), left_out=left_out, rows=iter(()))
 
-    def unreadable(line: int, _why: str) -> None:
-        left_out.add("unreadable_row", line)
+    def unreadable(line: int, why: str) -> None:
+        left_out.add("unreadable_row", line, why)
         table.n_rows += 1
 
     rows = any_rows(source, aside=None if is_strict else unreadable, encoding=options.encoding)
@@ -251,7 +254,8 @@ def open_table(
     table.columns = tuple(dict.fromkeys(name for _, row in first for name in row))
     where = [one for one in options.where if not shares_where or one[0] in table.columns]
     wanted = _where(where, table.columns, place)
-    chosen_rows = [row for _, row in first if _is_chosen(row, wanted)]
+    # Where --where chooses later rows alone, columns are recognised by the first ones.
+    chosen_rows = [row for _, row in first if _is_chosen(row, wanted)] or [r for _, r in first]
     table.sample = Sample(
         {name: [cell(row.get(name)) for row in chosen_rows] for name in table.columns}
     )
@@ -259,10 +263,12 @@ def open_table(
     def chosen() -> Iterator[tuple[int, Row]]:
         for line, row in chain(first, rows):
             table.n_rows += 1
-            if _is_chosen(row, wanted):
+            if not wanted or _is_chosen(row, wanted):
                 yield line, row
             else:
                 left_out.add("where", line)
+                if table.pass_over is not None:
+                    table.pass_over(row)
 
     table.rows = chosen()
     return table
@@ -355,7 +361,50 @@ def under_our_names(
     ]
 
 
-def column_names(table: Path, *, encoding: str | None = None) -> tuple[str, ...]:
+def options_of_tables(
+    options: ReadingOptions, *tables: tuple[Source | None, Sequence[str]]
+) -> list[ReadingOptions]:
+    """Return what the user said, for each table of a command; each with the roles that it has.
+
+    With several tables a column goes for those that have it.
+
+    Raises
+    ------
+    InputError
+        If no table has a role, or none that has it has the column.
+    """
+    present = [(table, roles) for table, roles in tables if table is not None]
+    if options.columns and not present:
+        raise InputError("--column is for a file; name one")
+    every = list(dict.fromkeys(role for _, roles in present for role in roles))
+    headers: dict[int, tuple[str, ...]] = {}
+    if options.columns and len(present) > 1:
+        headers = {
+            k: column_names(table) for k, (table, _) in enumerate(tables) if table is not None
+        }
+    for role, name in options.columns.items():
+        if role not in every:
+            raise InputError(f"--column: no name {role!r:.80} is read; {names_there(role, every)}")
+        among = [header for k, header in headers.items() if role in tables[k][1]]
+        if name is not None and among and not any(name in header for header in among):
+            raise InputError(
+                f"{place_of(present[0][0])}: column {name!r:.80} (for {role}) is not there; "
+                f"{names_there(name, dict.fromkeys(c for header in among for c in header))}"
+            )
+    return [
+        replace(
+            options,
+            columns={
+                role: name
+                for role, name in options.columns.items()
+                if role in roles and (name is None or name in headers.get(k, (name,)))
+            },
+        )
+        for k, (_, roles) in enumerate(tables)
+    ]
+
+
+def column_names(table: Source, *, encoding: str | None = None) -> tuple[str, ...]:
     """Return the columns in the first rows of a table."""
     rows = islice(any_rows(table, aside=lambda _line, _why: None, encoding=encoding), LOOKED)
     return tuple(dict.fromkeys(name for _, row in rows for name in row))
