@@ -26,10 +26,11 @@ from calibration.store import (
 )
 from calibration.tables.labels import EXPOSED, LabelRow, VerdictRow, label_rows, verdict_rows
 from calibration.tables.rows import Source, cell_text, located, none_of, place_of
+from calibration.tables.scales import class_of_grade
 from calibration.tables.vocabulary import Rest, Vocabulary, check_map
 from calibration.taxonomy import Taxonomy
 from calibration.text import names_there
-from calibration.trace_formats.fields import class_of_grade, wrong
+from calibration.trace_formats.fields import wrong
 from calibration.trace_formats.json_scanner import decode_text
 from calibration.trace_formats.reliability_fields import read_violations
 

@@ -37,7 +37,9 @@ from calibration.reporting import to_json
 from calibration.store import Store, make_way
 from calibration.tables.labels import OF_LABELS, OF_VERDICTS
 from calibration.tables.rows import Renamed, under_our_names
+from calibration.tables.scales import Scale, scale_from
 from calibration.tables.vocabulary import Rest
+from calibration.tables.words import clean, number_of
 from calibration.taxonomy import Taxonomy, load_taxonomy
 from calibration.trace_formats import FORMATS, ImportSettings, load_settings
 
@@ -73,10 +75,63 @@ def with_stored(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def with_scales(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command say what numbers of scores mean; `scored` puts the answers into settings."""
+    for option in (
+        click.option(
+            "--pass-at",
+            multiple=True,
+            metavar="NAME=N",
+            help="Take scores called NAME of N or more as a success, and lower ones as a fail.",
+        ),
+        click.option(
+            "--scale",
+            "scales",
+            multiple=True,
+            metavar="NAME=LOW-HIGH",
+            help="Read scores called NAME on this scale: 1-5 makes verdicts of 5 (success), 4 (the "
+            "other acceptable class) and less (failed check); another scale needs --pass-at.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def scored(
+    settings: ImportSettings, scales: tuple[str, ...], pass_at: tuple[str, ...]
+) -> ImportSettings:
+    """Return settings with what --scale and --pass-at say of scores, by their names."""
+    by_name: dict[str, Scale] = {}
+    for name, text in _of_scores("--scale", scales, "correctness=1-5"):
+        by_name[name] = scale_from(text)
+    passes: dict[str, float] = {}
+    for name, text in _of_scores("--pass-at", pass_at, "correctness=0.5"):
+        number = number_of(text)
+        if number is None:
+            raise InputError(f"--pass-at {name}=: must be a number, got {text!r:.60}")
+        passes[name] = number
+    return replace(settings, scales=by_name, pass_at=passes)
+
+
+def _of_scores(option: str, texts: tuple[str, ...], example: str) -> Iterator[tuple[str, str]]:
+    """Yield the name of a score and what an option says of it."""
+    names = set()
+    for text in texts:
+        name, sign, value = text.rpartition("=")
+        name = clean(name)
+        if not sign or not name:
+            raise InputError(f"{option}: must name the score, such as {example}, got {text!r:.80}")
+        if name in names:
+            raise InputError(f"{option}: {name!r:.80} is named twice")
+        names.add(name)
+        yield name, value
+
+
 @click.command(name="import")
 @click.argument("paths", nargs=-1, required=True, type=EXISTING)
 @with_store
 @with_workflow
+@with_scales
 @click.option(
     "--timezone",
     help="Read times without a zone in this one, such as Europe/Berlin; without it, in UTC.",
@@ -103,6 +158,8 @@ def import_(
     unit: str | None,
     timezone: str | None,
     mapping: Path | None,
+    scales: tuple[str, ...],
+    pass_at: tuple[str, ...],
     taxonomy: Path | None,
     take_changed: bool,
     human_scores: str | None,
@@ -111,15 +168,17 @@ def import_(
 ) -> None:
     """Import trace files, folders of them and patterns; each is recognised by its content.
 
-    Files compressed by gzip or Zstandard are read as they are. --formats lists what is read.
+    Files compressed by gzip or Zstandard are read as they are. --formats lists what is read. Scores
+    of 0 and 1 become verdicts; others need --scale or --pass-at.
 
     \b
     asr import results/*.json --workflow airline --ceiling 0.30 --unit conversation
+    asr import langfuse.jsonl --scale correctness=1-5
     asr import traces.jsonl --mapping workflows.toml --yes
     asr import logs/ --yes
     """
     make_way(path)
-    settings = import_settings(mapping, workflow, ceiling, unit, timezone)
+    settings = scored(import_settings(mapping, workflow, ceiling, unit, timezone), scales, pass_at)
     rules = None if taxonomy is None else load_taxonomy(taxonomy)
     settings = replace(settings, taxonomy=taxonomy_in_force(path, rules))
     with progress() as told:

@@ -14,7 +14,14 @@ import click
 from calibration.analyses import platform_scores, platform_transfer, trace_files
 from calibration.analyses.evidence.from_store import choose_batch
 from calibration.analyses.platform_api import PLATFORMS, Told
-from calibration.cli.data import import_lines, import_settings, with_stored, with_workflow
+from calibration.cli.data import (
+    import_lines,
+    import_settings,
+    scored,
+    with_scales,
+    with_stored,
+    with_workflow,
+)
 from calibration.cli.terminal import (
     open_to_read,
     open_to_write,
@@ -72,6 +79,7 @@ def _telling() -> Iterator[Told]:
 )
 @with_store
 @with_workflow
+@with_scales
 @click.option(
     "--again", is_flag=True, help="Also read traces that the store has, such as for new scores."
 )
@@ -88,6 +96,8 @@ def pull(
     ceiling: float | None,
     unit: str | None,
     mapping: Path | None,
+    scales: tuple[str, ...],
+    pass_at: tuple[str, ...],
     again: bool,
     take_changed: bool,
     human_scores: str | None,
@@ -108,7 +118,7 @@ def pull(
     kind = PLATFORMS[platform]
     access = kind.access(os.environ)
     project = project or os.environ.get(kind.projects) or None
-    settings = import_settings(mapping, workflow, ceiling, unit, None)
+    settings = scored(import_settings(mapping, workflow, ceiling, unit, None), scales, pass_at)
     settings = replace(settings, taxonomy=taxonomy_in_force(path))
     again = again or take_changed or human_scores is not None
     options = platform_transfer.PullOptions(
@@ -150,6 +160,7 @@ def pull(
         return
     print_lines(_pulled_lines(pulled, kind.title))
     if report is not None:
+        print_lines(report.notes)
         print_lines(import_lines(report, again=f"asr pull {platform}"))
         print_next("status")
 

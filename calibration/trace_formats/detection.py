@@ -9,7 +9,7 @@ from pathlib import Path
 
 from calibration.errors import TraceFormatError
 from calibration.records import Trace
-from calibration.trace_formats.base import Head, Importer, Item, Parsed
+from calibration.trace_formats.base import Head, Importer, Item, Parsed, ScoreNames
 from calibration.trace_formats.compressed import ZIP, Archive, first_bytes
 from calibration.trace_formats.fields import FieldError, note
 from calibration.trace_formats.inspect_ai import INSPECT
@@ -276,6 +276,7 @@ class Summary:
         self._tasks: set[str] = set()
         self._first: FirstTrace | None = None
         self.n_traces = self.n_set_aside = self.n_human = 0
+        self.scores = ScoreNames()
 
     def add(self, item: Item) -> None:
         """Count one item."""
@@ -284,10 +285,11 @@ class Summary:
             return
         trace = item.trace
         self.n_traces += 1
-        self.n_human += len(item.human)
+        self.n_human += len(item.grades.human)
+        self.scores.add(item.grades)
         self._found.update(name for name in OPTIONAL_FIELDS if _has(trace, name))
         self._found.update(n for n in RELIABILITY_FIELDS if getattr(trace, n) is not None)
-        self._found["verdict"] += item.verdict is not None
+        self._found["verdict"] += item.grades.is_graded
         self._formats[trace.source] += 1
         self._workflows[trace.workflow] += 1
         self._tasks.add(trace.task_key)
@@ -304,6 +306,7 @@ class Summary:
         self._workflows.update(other._workflows)
         self._tasks |= other._tasks
         self._first = self._first or other._first
+        self.scores.merge(other.scores)
 
     @property
     def workflows(self) -> dict[str, int]:

@@ -17,6 +17,9 @@ from calibration.trace_formats.base import (
     ImportSettings,
     Item,
     Parsed,
+    RunGrades,
+    run_score,
+    stated_scale,
 )
 from calibration.trace_formats.compressed import first_bytes
 from calibration.trace_formats.fields import (
@@ -24,7 +27,6 @@ from calibration.trace_formats.fields import (
     as_list,
     bounded_metadata,
     first_of,
-    graded,
     identifier,
     moment,
     number,
@@ -92,9 +94,19 @@ def _parse(row: object, line: int, path: Path, settings: ImportSettings) -> Pars
         total_tokens=spoken.tokens,
         metadata=bounded_metadata(_metadata(row, told)),
     )
-    reward = first_of(told, *_GRADES)
-    verdict = graded(reward, f"source:{SOURCE}", trace.trace_id, settings.taxonomy)
-    return Parsed(trace=trace, verdict=verdict, line=line, file=str(path))
+    names = [name for name in _GRADES if told.get(name) is not None]
+    scores = tuple(
+        run_score(
+            name,
+            told[name],
+            settings.taxonomy,
+            role="success" if k else "grade",
+            scale=stated_scale(told),
+        )
+        for k, name in enumerate(names)
+    )
+    grades = RunGrades(judge=f"source:{SOURCE}", scores=scores)
+    return Parsed(trace=trace, grades=grades, line=line, file=str(path))
 
 
 def _message(message: object) -> object:
