@@ -211,7 +211,7 @@ def run_score(
         word = None if number is not None else words.VERDICTS.get(folded)
     return RunScore(
         name=note(name, limit=MAX_NAME) or "score",
-        shown=shown(value),
+        shown=shown(value) if number is None else words.cell(value),
         number=number,
         word=word,
         outcome=outcome,

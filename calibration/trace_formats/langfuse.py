@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC
 
-from calibration.trace_formats.base import Head, ImportSettings, Parsed
+from calibration.trace_formats.base import Head, ImportSettings, Parsed, stated_scale
 from calibration.trace_formats.fields import (
     FieldError,
     as_list,
@@ -58,6 +58,8 @@ def _parts(name: str | None, value: object) -> Iterator[RunPart]:
         yield from _trace(about)  # the observations are beside it, with more fields
         for item in as_list(row.get("observations"), "observations"):
             yield from _parts("observations", item)
+    elif "traceId" not in row and "name" in row and stated_scale(row) is not None:
+        yield RunPart(kind="scale", run_id=None, data=row)  # a score config
     elif name == "scores" or _is_score(row):
         yield from _score(row, None)
     elif name == "observations" or _is_observation(row):
@@ -218,6 +220,7 @@ def _source_score(row: Mapping[str, object]) -> SourceScore:
         comment=text_of(row.get("comment")),
         human=row.get("source") == "ANNOTATION" or kind == "CORRECTION",
         author=text_of(row.get("authorUserId")),
+        scale=stated_scale(row.get("config")),
     )
 
 
@@ -238,6 +241,7 @@ _TELLING = (
     ("traceId", "parentObservationId"),
     ("trace_id", "parent_observation_id"),
     ("traceId", "dataType"),
+    ("maxValue", "dataType"),
     ("trace_id", "data_type"),
 )
 

@@ -8,7 +8,7 @@ people does not.
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from calibration.trace_formats.base import Head, ImportSettings, Parsed
+from calibration.trace_formats.base import Head, ImportSettings, Parsed, stated_scale
 from calibration.trace_formats.fields import (
     FieldError,
     first_of,
@@ -239,6 +239,7 @@ def _score(row: Mapping[str, object]) -> SourceScore:
         comment=text_of(row.get("comment")),
         human=source == "app" or row.get("correction") is not None,
         author=text_of(first_of(row.get("feedback_source"), "user_name", "user_id")),
+        scale=stated_scale(row.get("feedback_config")),
     )
 
 
