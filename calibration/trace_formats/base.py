@@ -1,6 +1,6 @@
 """Common parts of all importers: settings, the parsed item, limits on one trace."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import Path
@@ -463,15 +463,24 @@ class Head:
 
     `kind` is ``array``, ``object``, ``lines``, ``csv``, ``parquet``, ``zip`` or ``directory``;
     `keys` are field names of the first runs (array, lines), of the object, the columns of the
-    table, or the names in the archive.
+    table, or the names in the archive. `within` has the fields of the first element of lists of an
+    object. `is_spoken` : whether every message has a role, and no row is an event of another kind.
     """
 
     kind: str
     keys: tuple[frozenset[str], ...]
+    within: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    is_spoken: bool = True
 
     def any_has(self, *names: str) -> bool:
         """Return whether one of the first runs has all of these fields."""
         return any(keys.issuperset(names) for keys in self.keys)
+
+    def lists(self, name: str, fields: Collection[str]) -> bool:
+        """Return whether an object has a list that is empty or holds one of these fields."""
+        if self.kind != "object" or name not in self.within:
+            return False
+        return not self.within[name] or not self.within[name].isdisjoint(fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,17 @@
 """Recognise a trace format by the content of a file, and preview an import."""
 
+import csv
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 
-from calibration.errors import TraceFormatError
+from calibration.errors import InputError, TraceFormatError
 from calibration.records import Trace
+from calibration.tables.columns import ALIASES, Header
 from calibration.trace_formats.base import Head, Importer, Item, Parsed, ScoreNames
 from calibration.trace_formats.compressed import ZIP, Archive, first_bytes
 from calibration.trace_formats.fields import FieldError, note
@@ -34,6 +37,8 @@ from calibration.trace_formats.tau_bench import TAU_BENCH
 _SAMPLE = 5
 _FEW = 50  # fields of an object before its runs
 _COMMON = ("data", "messages")  # lists of several formats, told apart by what follows
+_LISTS = frozenset({"data", "runs", "post", "patch"})  # told apart by what they hold
+_EVENT = frozenset({"type", "event", "event_type", "kind"})
 
 _BINARY = {
     b"\x1f\x8b": "a gzip file within another (unpack it first)",
@@ -48,6 +53,14 @@ _BINARY = {
 _WORKBOOK = "xl/workbook.xml"
 
 PROMPT_CHARS = 300
+
+# A row with one of these is a run with what was said, and no result alone.
+_TRANSCRIPT = (
+    "prompt", "response", "messages", "transcript", "steps", "traj", "trajectory", "history",
+    "conversation", "turns", "events", "spans", "observations", "samples", "input", "inputs",
+    "output", "outputs", "tool_calls", "attributes", "context",
+)  # fmt: skip
+_TABLES = ("csv", "lines", "array", "parquet")
 
 OPTIONAL_FIELDS = (
     "response",
@@ -88,14 +101,41 @@ def detect(path: Path) -> Importer:
     and the expected formats; for a truncated file, the line.
     """
     head, found = _look(path)
-    for importer in FORMATS:
-        if importer.recognises(head):
-            return importer
+    importer = next((one for one in FORMATS if one.recognises(head)), None)
+    if importer in (None, RECORDS) and (outcome := _outcome_of_results(path, head)):
+        raise TraceFormatError(
+            f"{path}: is a table of results, with an outcome ({outcome:.80}) and no transcript: "
+            f"`asr report {quote(str(path))}` reads it"
+        )
+    if importer is not None:
+        return importer
     known = ", ".join(importer.title for importer in FORMATS)
     raise TraceFormatError(
         f"{path}: format not recognised: {found}. Read are {known}; `asr import --formats` says "
         "what each looks like. Outcomes without steps are runs, which `asr report` reads"
     )
+
+
+def _outcome_of_results(path: Path, head: Head) -> str | None:
+    """Return the column of the outcome, if rows are results of runs without a transcript."""
+    columns = frozenset().union(*head.keys) if head.kind in _TABLES else _columns(path)
+    try:
+        header = Header.of(columns, str(path), ("outcome", "rater"))
+    except InputError:
+        return None
+    if header.there((*_TRANSCRIPT, *ALIASES["rater"])):
+        return None
+    return next(iter(header.there(ALIASES["outcome"])), None)
+
+
+def _columns(path: Path) -> frozenset[str]:
+    """Return the columns of a table of text, none of any other file."""
+    if path.is_dir() or (first := first_line(path)) is None or first.startswith((b"[", b"{")):
+        return frozenset()
+    delimiter = delimiter_of(first, None)
+    if delimiter is None or first_bytes(path).startswith((*_BINARY, ZIP)):
+        return frozenset()
+    return frozenset(next(csv.reader([first.decode("utf-8", "replace")], delimiter=delimiter)))
 
 
 def _look(path: Path) -> tuple[Head, str]:
@@ -151,26 +191,37 @@ def _look_at_zip(path: Path) -> tuple[Head, str]:
 def _look_at_array(path: Path) -> tuple[Head, str]:
     source = JsonText(path)
     keys: list[frozenset[str]] = []
+    chat = _Chat()
     problem = ""
     try:
         for run, _ in islice(source.elements(source.start), _SAMPLE):
             if isinstance(run, dict):
                 keys.append(frozenset(run))
+                chat.see(run)
     except TraceFormatError as error:
         problem = str(error).removeprefix(f"{path}, ")
     what = f"of objects with the fields {_names(keys[0])}" if keys else "without objects"
     found = f"it is a JSON list {what}"
-    return Head(kind="array", keys=tuple(keys)), f"{found}, and {problem}" if problem else found
+    head = Head(kind="array", keys=tuple(keys), is_spoken=chat.is_spoken)
+    return head, f"{found}, and {problem}" if problem else found
 
 
 def _look_at_object(path: Path) -> tuple[Head, str]:
     source = JsonText(path)
     keys: set[str] = set()
+    within: dict[str, frozenset[str]] = {}
+    chat = _Chat()
     problem = ""
     try:
         for key, at in source.members(source.start):
             keys.add(key)
-            if key not in _COMMON and len(keys) <= _FEW and source.mark(at) == "[" and _known(keys):
+            if len(keys) > _FEW or source.mark(at) != "[":
+                continue
+            if key in _LISTS:
+                within[key] = _first_fields(source, at)
+            elif key == "messages":
+                chat.see({key: [one for one, _ in islice(source.elements(at), _FEW)]})
+            if key not in _COMMON and _known(keys, within):
                 break  # the runs: what stands before them is enough
     except TraceFormatError as error:
         problem = str(error).removeprefix(f"{path}, ")
@@ -178,22 +229,51 @@ def _look_at_object(path: Path) -> tuple[Head, str]:
     if "tasks" in keys and FOLDER not in keys and (path.parent / FOLDER).is_dir():
         kind = "directory"
     found = f"it is a JSON object with the fields {_names(frozenset(keys))}"
-    head = Head(kind=kind, keys=(frozenset(keys),) if keys else ())
+    head = Head(
+        kind=kind,
+        keys=(frozenset(keys),) if keys else (),
+        within=within,
+        is_spoken=chat.is_spoken,
+    )
     return head, f"{found}, and {problem}" if problem else found
 
 
-def _known(keys: set[str]) -> bool:
-    head = Head(kind="object", keys=(frozenset(keys),))
+def _first_fields(source: JsonText, at: int) -> frozenset[str]:
+    """Return the fields of the first object of a list."""
+    first = next((one for one, _ in source.elements(at)), None)
+    return frozenset(first) if isinstance(first, dict) else frozenset()
+
+
+class _Chat:
+    """Tells chats from logs: every message has a role, and there is no other kind of event."""
+
+    def __init__(self) -> None:
+        self.is_spoken = True
+
+    def see(self, row: Mapping[str, object]) -> None:
+        """Look at a row."""
+        messages = row.get("messages")
+        if isinstance(messages, list):
+            told = (one for one in messages if isinstance(one, dict))
+            self.is_spoken &= all(isinstance(one.get("role"), str) for one in told)
+        elif messages is None and not _EVENT.isdisjoint(row):
+            self.is_spoken = False
+
+
+def _known(keys: set[str], within: Mapping[str, frozenset[str]]) -> bool:
+    head = Head(kind="object", keys=(frozenset(keys),), within=within)
     return any(importer.recognises(head) for importer in FORMATS)
 
 
 def _look_at_lines(path: Path) -> tuple[Head, str]:
-    keys, count = sample_rows(path)
+    chat = _Chat()
+    keys, count = sample_rows(path, chat.see)
     if not keys:
         return Head(kind="other", keys=()), "it is neither JSON nor a table with 'trace_id'"
     kind = "lines" if count > 1 else "object"
     what = "JSON lines" if kind == "lines" else "a JSON object"
-    return Head(kind=kind, keys=tuple(keys)), f"it is {what} with the fields {_names(keys[0])}"
+    head = Head(kind=kind, keys=tuple(keys), is_spoken=chat.is_spoken)
+    return head, f"it is {what} with the fields {_names(keys[0])}"
 
 
 def _is_object(line: bytes | None) -> bool:

@@ -58,6 +58,8 @@ SOURCE = "inspect-ai"
 HEADER, START = "header.json", "_journal/start.json"
 SAMPLES = "samples"
 
+# What an archive holds beside its header.
+_BESIDE = ("samples/", "_journal/", "summaries.json", "reductions.json")
 _ENTRY = re.compile(r"samples/[^/]+\.json")
 _CHUNKED = re.compile(r"samples/.+/sample\.json")  # of logs in the .eval2 layout
 _ATTACHED = re.compile(r"(?:attachment|tc)://([0-9a-f]{8,64})")
@@ -413,7 +415,11 @@ def _metadata(sample: Mapping[str, object], undated: bool) -> Iterator[tuple[str
 def _recognises(head: Head) -> bool:
     if head.kind == "zip":
         return any(
-            HEADER in keys or START in keys or any(_CHUNKED.fullmatch(name) for name in keys)
+            (
+                (HEADER in keys or START in keys)
+                and (len(keys) == 1 or any(name.startswith(_BESIDE) for name in keys - {START}))
+            )
+            or any(_CHUNKED.fullmatch(name) for name in keys)
             for keys in head.keys
         )
     return head.kind == "object" and (

@@ -225,7 +225,9 @@ def _source_score(row: Mapping[str, object]) -> SourceScore:
 
 
 def _recognises(head: Head) -> bool:
-    if head.kind == "object" and (head.any_has("data", "meta") or head.any_has("htmlPath")):
+    if head.any_has("data", "meta") and head.lists("data", _OF_PAGES):
+        return True
+    if head.kind == "object" and head.any_has("htmlPath", "observations"):
         return True
     return head.kind in ("object", "array", "lines", "csv", "parquet") and (
         head.any_has("trace", "observations")
@@ -233,6 +235,10 @@ def _recognises(head: Head) -> bool:
     )
 
 
+_OF_PAGES = (
+    "traceId", "observations", "scores", "projectId", "environment", "sessionId", "htmlPath",
+    "parentObservationId", "subject", "maxValue",
+)  # fmt: skip
 _TELLING = (
     ("timestamp", "observations"),
     ("timestamp", "sessionId"),

@@ -253,15 +253,14 @@ def _stats(stats: object, rows: Sequence[Mapping[str, object]]) -> Iterator[Sour
 
 
 def _recognises(head: Head) -> bool:
-    if head.kind == "object" and (
-        head.any_has("runs") or head.any_has("post") or head.any_has("patch")
-    ):
+    if any(head.lists(name, _OF_RUNS) for name in ("runs", "post", "patch")):
         return True
     return head.kind in ("object", "array", "lines", "csv", "parquet") and any(
         head.any_has(*names) for names in _TELLING
     )
 
 
+_OF_RUNS = ("run_type", "dotted_order", "trace_id", "parent_run_id")
 _TELLING = (
     ("run_type", "id"),
     ("dotted_order", "id"),

@@ -140,13 +140,14 @@ def _has_messages(head: Head) -> bool:
 
 
 def _recognises(head: Head) -> bool:
-    return head.kind in ("array", "object", "lines", "parquet") and _has_messages(head)
+    kinds = ("array", "object", "lines", "parquet")
+    return head.kind in kinds and _has_messages(head) and head.is_spoken
 
 
 OPENAI_CHAT = Importer(
     name=SOURCE,
     title="chats in OpenAI form",
-    expects="JSON Lines or Parquet with 'messages'; optional 'metadata' with 'task_id', 'trial', "
+    expects="JSON Lines or Parquet with 'messages', each with its 'role'; optional 'metadata' with 'task_id', 'trial', "
     "'cost_usd' and 'reward'",
     recognises=_recognises,
     read=read,

@@ -416,7 +416,7 @@ def _has(head: Head, names: Sequence[tuple[str, ...]]) -> bool:
 
 
 def _is_phoenix(head: Head) -> bool:
-    listed = head.kind == "object" and head.any_has("data") and not head.any_has("meta")
+    listed = head.lists("data", ("context", "span_kind", "annotator_kind", "span_id"))
     return listed or _has(
         head,
         (

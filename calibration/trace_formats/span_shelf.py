@@ -50,11 +50,10 @@ CREATE INDEX part_span ON part (format, span);
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPart:
-    """One row of a platform: a span, what is known of its run as a whole, a score, or the scale
-    of all scores of one name.
+    """One row of a platform: a span, what is known of its run as a whole, a score, or its scale.
 
-    `run_id` is None where the row does not name its run: it is that of `span_id`, or of the
-    spans above.
+    A scale is that of all scores of one name. `run_id` is None where the row does not name its
+    run: it is that of `span_id`, or of the spans above.
     """
 
     kind: Literal["span", "run", "score", "scale"]

@@ -189,7 +189,7 @@ def _metadata(
 def _recognises(head: Head) -> bool:
     if head.kind != "object" or not head.keys:
         return False
-    only = head.keys[0] <= _KNOWN and HISTORY in head.keys[0]
+    only = head.keys[0] <= _KNOWN and head.any_has(HISTORY, "info")
     return only or head.any_has(TRAJECTORY, "info") or head.any_has(TRAJECTORY, HISTORY)
 
 

@@ -119,7 +119,8 @@ def test_what_a_reward_proposes(write: Any, split: Any, raw: Any) -> None:
     none: list[Any] = [float("nan"), float("inf"), "1.2", [], 1.1, -1]
     proposed: list[tuple[Any, str | None]] = [
         *((reward, "no_verdict") for reward in none),
-        (1 - 5e-7, "complete"), (True, "complete"), ("1", "complete"), (None, None),  # the tolerance of the benchmark
+        (1 - 5e-7, "complete"),  # the tolerance of the benchmark
+        (True, "complete"), ("1", "complete"), (None, None),
     ]  # fmt: skip
     for reward, outcome in proposed:
         raw[0]["reward"] = reward
