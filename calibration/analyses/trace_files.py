@@ -43,6 +43,7 @@ REFERENCE = (
 
 TELL_EVERY = 500
 MAX_FILES, MAX_WALKED = 100_000, 300_000
+MOST_UNREAD = 8  # fields that are named
 
 NOT_READ = "not read"
 COMPRESSED = (".gz", ".zst")
@@ -568,6 +569,10 @@ def preview_lines(read: FilesRead) -> Iterator[str]:
     missing = [f"{f.field} ({f.of - f.found} of {f.of})" for f in found.fields if f.found < f.of]
     yield "Complete      " + ", ".join(f.field for f in found.fields if f.found == f.of)
     yield "Missing       " + (", ".join(missing) or "nothing")
+    if found.unread:
+        named = [f"{f.field} ({f.found} of {f.of})" for f in found.unread[:MOST_UNREAD]]
+        more = len(found.unread) - len(named)
+        yield "Not read      " + ", ".join(named) + (f" and {more:,} more" if more else "")
     yield f"Skipped rows  {found.n_set_aside}"
     if found.first is not None:
         first = found.first

@@ -37,9 +37,7 @@ from calibration.reporting import to_json
 from calibration.store import Store, make_way
 from calibration.tables.labels import OF_LABELS, OF_VERDICTS
 from calibration.tables.rows import Renamed, under_our_names
-from calibration.tables.scales import Scale, scale_from
 from calibration.tables.vocabulary import Rest
-from calibration.tables.words import clean, number_of
 from calibration.taxonomy import Taxonomy, load_taxonomy
 from calibration.trace_formats import FORMATS, ImportSettings, load_settings
 
@@ -76,7 +74,7 @@ def with_stored(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_scales(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command say what numbers of scores mean; `scored` puts the answers into settings."""
+    """Let a command say what numbers of scores mean; `ImportSettings.scored` takes the answers."""
     for option in (
         click.option(
             "--pass-at",
@@ -95,36 +93,6 @@ def with_scales(command: Callable[..., None]) -> Callable[..., None]:
     ):
         command = option(command)
     return command
-
-
-def scored(
-    settings: ImportSettings, scales: tuple[str, ...], pass_at: tuple[str, ...]
-) -> ImportSettings:
-    """Return settings with what --scale and --pass-at say of scores, by their names."""
-    by_name: dict[str, Scale] = {}
-    for name, text in _of_scores("--scale", scales, "correctness=1-5"):
-        by_name[name] = scale_from(text)
-    passes: dict[str, float] = {}
-    for name, text in _of_scores("--pass-at", pass_at, "correctness=0.5"):
-        number = number_of(text)
-        if number is None:
-            raise InputError(f"--pass-at {name}=: must be a number, got {text!r:.60}")
-        passes[name] = number
-    return replace(settings, scales=by_name, pass_at=passes)
-
-
-def _of_scores(option: str, texts: tuple[str, ...], example: str) -> Iterator[tuple[str, str]]:
-    """Yield the name of a score and what an option says of it."""
-    names = set()
-    for text in texts:
-        name, sign, value = text.rpartition("=")
-        name = clean(name)
-        if not sign or not name:
-            raise InputError(f"{option}: must name the score, such as {example}, got {text!r:.80}")
-        if name in names:
-            raise InputError(f"{option}: {name!r:.80} is named twice")
-        names.add(name)
-        yield name, value
 
 
 @click.command(name="import")
@@ -178,7 +146,7 @@ def import_(
     asr import logs/ --yes
     """
     make_way(path)
-    settings = scored(import_settings(mapping, workflow, ceiling, unit, timezone), scales, pass_at)
+    settings = import_settings(mapping, workflow, ceiling, unit, timezone).scored(scales, pass_at)
     rules = None if taxonomy is None else load_taxonomy(taxonomy)
     settings = replace(settings, taxonomy=taxonomy_in_force(path, rules))
     with progress() as told:

@@ -17,7 +17,6 @@ from calibration.analyses.platform_api import PLATFORMS, Told
 from calibration.cli.data import (
     import_lines,
     import_settings,
-    scored,
     with_scales,
     with_stored,
     with_workflow,
@@ -118,7 +117,7 @@ def pull(
     kind = PLATFORMS[platform]
     access = kind.access(os.environ)
     project = project or os.environ.get(kind.projects) or None
-    settings = scored(import_settings(mapping, workflow, ceiling, unit, None), scales, pass_at)
+    settings = import_settings(mapping, workflow, ceiling, unit, None).scored(scales, pass_at)
     settings = replace(settings, taxonomy=taxonomy_in_force(path))
     again = again or take_changed or human_scores is not None
     options = platform_transfer.PullOptions(

@@ -5,13 +5,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from shlex import quote
+from typing import Literal
 
 from calibration.errors import InputError, TraceFormatError
 from calibration.records import Trace
-from calibration.tables.columns import ALIASES, Header
+from calibration.tables.columns import ALIASES, Header, normalised
 from calibration.trace_formats.base import Head, Importer, Item, Parsed, ScoreNames
 from calibration.trace_formats.compressed import ZIP, Archive, first_bytes
 from calibration.trace_formats.fields import FieldError, note
@@ -28,6 +30,7 @@ from calibration.trace_formats.own_files import (
     has_record,
     sample_rows,
 )
+from calibration.trace_formats.own_records import RECORD_SOURCE, TRANSCRIPT_SOURCE
 from calibration.trace_formats.parquet import PARQUET, parquet_columns
 from calibration.trace_formats.reliability_fields import RELIABILITY_FIELDS
 from calibration.trace_formats.swe_agent import SWE_AGENT
@@ -61,6 +64,17 @@ _TRANSCRIPT = (
     "output", "outputs", "tool_calls", "attributes", "context",
 )  # fmt: skip
 _TABLES = ("csv", "lines", "array", "parquet")
+
+# Fields that may hold what a trace should have been made of, where a file has any fields.
+_OPEN_FORMATS = (RECORD_SOURCE, TRANSCRIPT_SOURCE, OPENAI_CHAT.name)
+_COSTS = frozenset({"cost", "costs", "price", "usd", "eur", "cents", "spend"})
+_NO_COST = ("user_cost", "cost_note")  # of the simulated user; a note of ours
+_CONTENT = frozenset(
+    "answer completion output final_answer final_response reply conversation dialog dialogue turns "
+    "events history chat_history question query instruction reasoning thoughts choices input text "
+    "content".split()
+)
+_MOST_UNREAD, _UNREAD_CHARS = 1_000, 60
 
 OPTIONAL_FIELDS = (
     "response",
@@ -218,7 +232,9 @@ def _look_at_object(path: Path) -> tuple[Head, str]:
             if len(keys) > _FEW or source.mark(at) != "[":
                 continue
             if key in _LISTS:
-                within[key] = _first_fields(source, at)
+                fields = _first_fields(source, at)
+                if fields is not None:
+                    within[key] = fields
             elif key == "messages":
                 chat.see({key: [one for one, _ in islice(source.elements(at), _FEW)]})
             if key not in _COMMON and _known(keys, within):
@@ -238,10 +254,11 @@ def _look_at_object(path: Path) -> tuple[Head, str]:
     return head, f"{found}, and {problem}" if problem else found
 
 
-def _first_fields(source: JsonText, at: int) -> frozenset[str]:
-    """Return the fields of the first object of a list."""
-    first = next((one for one, _ in source.elements(at)), None)
-    return frozenset(first) if isinstance(first, dict) else frozenset()
+def _first_fields(source: JsonText, at: int) -> frozenset[str] | None:
+    """Return the fields of the first object of a list, None where it begins with no object."""
+    for first, _ in source.elements(at):
+        return frozenset(first) if isinstance(first, dict) else None
+    return frozenset()
 
 
 class _Chat:
@@ -323,7 +340,8 @@ class Preview:
     """Summary of an import before it is stored.
 
     `costs_known` counts traces with a cost; `formats` and `workflows` count traces by source and
-    workflow. `fields` is empty without a trace.
+    workflow. `fields` is empty without a trace. `unread` : fields that may hold a cost, an id or
+    what was said, and were kept as metadata alone.
     """
 
     n_traces: int
@@ -336,6 +354,7 @@ class Preview:
     workflows: dict[str, int]
     fields: tuple[FieldShare, ...]
     first: FirstTrace | None
+    unread: tuple[FieldShare, ...] = ()
 
 
 def preview(items: Iterable[Item]) -> Preview:
@@ -354,6 +373,7 @@ class Summary:
         self._formats: Counter[str] = Counter()
         self._workflows: Counter[str] = Counter()
         self._tasks: set[str] = set()
+        self._unread: Counter[str] = Counter()
         self._first: FirstTrace | None = None
         self.n_traces = self.n_set_aside = self.n_human = 0
         self.scores = ScoreNames()
@@ -373,6 +393,11 @@ class Summary:
         self._formats[trace.source] += 1
         self._workflows[trace.workflow] += 1
         self._tasks.add(trace.task_key)
+        for name in trace.metadata:
+            if _is_unread(name, trace) and (
+                name in self._unread or len(self._unread) < _MOST_UNREAD
+            ):
+                self._unread[name] += 1
         if self._first is None:
             self._first = _first(trace)
 
@@ -385,6 +410,7 @@ class Summary:
         self._formats.update(other._formats)
         self._workflows.update(other._workflows)
         self._tasks |= other._tasks
+        self._unread.update(other._unread)
         self._first = self._first or other._first
         self.scores.merge(other.scores)
 
@@ -421,7 +447,32 @@ class Summary:
                 FieldShare(field=name, found=self._found[name], of=self.n_traces) for name in names
             ),
             first=self._first,
+            unread=tuple(
+                FieldShare(field=note(name, limit=_UNREAD_CHARS) or "?", found=n, of=self.n_traces)
+                for name, n in self._unread.most_common()
+            ),
         )
+
+
+def _is_unread(name: str, trace: Trace) -> bool:
+    """Return whether a field of the metadata may be what a trace should have been made of."""
+    kind = _kind_of_field(name)
+    if kind == "cost":
+        return trace.cost_usd is None
+    return kind is not None and trace.source in _OPEN_FORMATS
+
+
+@lru_cache(maxsize=10_000)
+def _kind_of_field(name: str) -> Literal["cost", "id", "content"] | None:
+    """Return what a field may hold, by its name."""
+    if len(name) > _UNREAD_CHARS or name in _NO_COST:
+        return None
+    plain = normalised(name)
+    if not _COSTS.isdisjoint(plain.split("_")):
+        return "cost"
+    if plain in ALIASES["trace_id"]:
+        return "id"
+    return "content" if plain in _CONTENT else None
 
 
 def _has(trace: Trace, name: str) -> bool:

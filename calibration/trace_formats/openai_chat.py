@@ -147,8 +147,8 @@ def _recognises(head: Head) -> bool:
 OPENAI_CHAT = Importer(
     name=SOURCE,
     title="chats in OpenAI form",
-    expects="JSON Lines or Parquet with 'messages', each with its 'role'; optional 'metadata' with 'task_id', 'trial', "
-    "'cost_usd' and 'reward'",
+    expects="JSON Lines or Parquet with 'messages', each with its 'role'; optional 'metadata' with "
+    "'task_id', 'trial', 'cost_usd' and 'reward'",
     recognises=_recognises,
     read=read,
 )

@@ -61,7 +61,7 @@ def test_a_file_with_messages_alone(raw: Any, split: Any, write: Any) -> None:
         {"role": "assistant", "content": "I look.", "tool_calls": calls},
         {"role": "tool", "content": "found", "tool_call_ids": ["c1"]},
     ]
-    (run,), _ = split(write("b.traj", {"history": history}))
+    (run,), _ = split(write("b.traj", {"history": history, "info": {}}))
     assert [(s.role, s.tool, s.call) for s in run.trace.steps] == [
         ("user", None, None), ("assistant", "find", None), ("tool", "find", "s2")
     ]  # fmt: skip

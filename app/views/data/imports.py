@@ -177,7 +177,7 @@ def _preview(read: FilesRead, lines: tuple[str, ...]) -> None:
     )  # fmt: skip
     for line in lines:
         name, _, text = line.partition(" ")
-        if name in ("Complete", "Missing", "First") and text.strip():
+        if name in ("Note", "Complete", "Missing", "Not", "First") and text.strip():
             st.text(line)
     _set_aside(read.set_aside, "preview")
 
