@@ -1,7 +1,7 @@
 """Common parts of all importers: settings, the parsed item, limits on one trace."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from calibration.errors import InputError
 from calibration.files import read_toml
 from calibration.records import NO_VERDICT, SetAside, Trace, Verdict, Workflow
 from calibration.tables import words
-from calibration.tables.scales import Scale, ScoreNumbers, score_rule
+from calibration.tables.scales import Scale, ScoreNumbers, scale_from, score_rule
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.text import names_there
 from calibration.trace_formats.fields import FieldError, first_of, note, shown, without_output
@@ -87,6 +87,25 @@ class ImportSettings:
         """Zone of times without an offset."""
         return _zone(self.timezone or "UTC")
 
+    def scored(self, scales: Iterable[str], pass_at: Iterable[str]) -> "ImportSettings":
+        """Return settings with what a user says of scores by their names.
+
+        Examples
+        --------
+        >>> ImportSettings().scored(["quality=1-5"], ["reward=0.5"]).pass_at
+        {'reward': 0.5}
+        """
+        by_name = {
+            name: scale_from(text) for name, text in _of_scores("--scale", scales, "quality=1-5")
+        }
+        passes: dict[str, float] = {}
+        for name, text in _of_scores("--pass-at", pass_at, "quality=0.5"):
+            number = words.number_of(text)
+            if number is None:
+                raise InputError(f"--pass-at {name:.80}=: must be a number, got {text!r:.60}")
+            passes[name] = number
+        return replace(self, scales=by_name, pass_at=passes)
+
     def workflow_for(self, found: str | None) -> str | None:
         """Return the stored workflow of a run whose file names `found` (None: no name)."""
         if self.workflow is not None:
@@ -102,6 +121,20 @@ class ImportSettings:
                 unit = rule.unit or self.unit or "task"
                 return Workflow(name=name, ceiling_usd=ceiling, unit=unit)
         return Workflow(name=name, ceiling_usd=self.ceiling_usd, unit=self.unit or "task")
+
+
+def _of_scores(option: str, texts: Iterable[str], example: str) -> Iterator[tuple[str, str]]:
+    """Yield the name of a score and what an option says of it."""
+    names = set()
+    for text in texts:
+        name, sign, value = text.rpartition("=")
+        name = words.clean(name)
+        if not sign or not name:
+            raise InputError(f"{option}: must name the score, such as {example}, got {text!r:.80}")
+        if name in names:
+            raise InputError(f"{option}: {name!r:.80} is named twice")
+        names.add(name)
+        yield name, value
 
 
 def _zone(name: str) -> tzinfo:
