@@ -90,7 +90,7 @@ def verdicts_of(run: Parsed, **scales: Scale) -> list[Verdict]:
     return rules_of([run], **scales).verdicts(run.trace.trace_id, run.grades)
 
 
-def verdict_of(run: Parsed, **scales: Scale) -> Verdict | None:
+def verdict_of(run: Parsed, **scales: Scale) -> Any:
     """Return the verdict of the source of a run that is imported alone."""
     return next(iter(verdicts_of(run, **scales)), None)
 

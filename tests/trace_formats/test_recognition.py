@@ -1,6 +1,7 @@
 """A file is recognised by two features of its own; a table of results is sent to `asr report`."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def test_a_table_of_results_is_sent_to_the_report(
 ) -> None:
     rows = [",".join(map(str, row.values())) for row in RESULTS]
     table = LINES(["case_id,Passed,cost", *rows])
-    path = {
+    forms: dict[str, Callable[[], Path]] = {
         "csv": lambda: write("my runs.csv", table),
         "semicolons": lambda: write("my runs.csv", table.replace(",", ";")),
         "jsonl": lambda: write("my runs.jsonl", LINES(map(json.dumps, RESULTS))),
@@ -67,7 +68,8 @@ def test_a_table_of_results_is_sent_to_the_report(
         "records": lambda: write(
             "my runs.csv", "trace_id,workflow,outcome\na,w,complete\nb,w,complete\n"
         ),
-    }[form]()
+    }
+    path = forms[form]()
     done = asr("import", path, "--yes", "--store", tmp_path / "s.duckdb", code=2)
     assert "is a table of results" in done.stderr
     assert f"`asr report '{path}'`" in done.stderr
