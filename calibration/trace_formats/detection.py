@@ -139,7 +139,9 @@ def _outcome_of_results(path: Path, head: Head) -> str | None:
         return None
     if header.there((*_TRANSCRIPT, *ALIASES["rater"])):
         return None
-    return next(iter(header.there(ALIASES["outcome"])), None)
+    # A label is as often that of a text as that of a run.
+    names = [name for name in ALIASES["outcome"] if name not in ALIASES["label"][:1]]
+    return next(iter(header.there(names)), None)
 
 
 def _columns(path: Path) -> frozenset[str]:
