@@ -37,12 +37,13 @@ from calibration.tables.labels import (
 )
 from calibration.tables.reading import Reading, ReadingOptions
 from calibration.tables.rows import Source, bounded_tags, located, place_of, tag_words
+from calibration.tables.scales import class_of_grade
 from calibration.tables.vocabulary import Rest, check_words, read_words
 from calibration.tables.words import cell
 from calibration.taxonomy import Taxonomy
 from calibration.text import counted as counted_of
 from calibration.text import names_there
-from calibration.trace_formats.fields import class_of_grade, wrong
+from calibration.trace_formats.fields import wrong
 from calibration.trace_formats.json_scanner import decode_text
 from calibration.trace_formats.reliability_fields import read_violations
 

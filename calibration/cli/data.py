@@ -73,10 +73,33 @@ def with_stored(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def with_scales(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command say what numbers of scores mean; `ImportSettings.scored` takes the answers."""
+    for option in (
+        click.option(
+            "--pass-at",
+            multiple=True,
+            metavar="NAME=N",
+            help="Take scores called NAME of N or more as a success, and lower ones as a fail.",
+        ),
+        click.option(
+            "--scale",
+            "scales",
+            multiple=True,
+            metavar="NAME=LOW-HIGH",
+            help="Read scores called NAME on this scale: 1-5 makes verdicts of 5 (success), 4 (the "
+            "other acceptable class) and less (failed check); another scale needs --pass-at.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 @click.command(name="import")
 @click.argument("paths", nargs=-1, required=True, type=EXISTING)
 @with_store
 @with_workflow
+@with_scales
 @click.option(
     "--timezone",
     help="Read times without a zone in this one, such as Europe/Berlin; without it, in UTC.",
@@ -103,6 +126,8 @@ def import_(
     unit: str | None,
     timezone: str | None,
     mapping: Path | None,
+    scales: tuple[str, ...],
+    pass_at: tuple[str, ...],
     taxonomy: Path | None,
     take_changed: bool,
     leave_out_unseen: bool,
@@ -112,15 +137,17 @@ def import_(
 ) -> None:
     """Import trace files, folders of them and patterns; each is recognised by its content.
 
-    Files compressed by gzip or Zstandard are read as they are. --formats lists what is read.
+    Files compressed by gzip or Zstandard are read as they are. --formats lists what is read. Scores
+    of 0 and 1 become verdicts; others need --scale or --pass-at.
 
     \b
     asr import results/*.json --workflow airline --ceiling 0.30 --unit conversation
+    asr import langfuse.jsonl --scale correctness=1-5
     asr import traces.jsonl --mapping workflows.toml --yes
     asr import logs/ --yes
     """
     make_way(path)
-    settings = import_settings(mapping, workflow, ceiling, unit, timezone)
+    settings = import_settings(mapping, workflow, ceiling, unit, timezone).scored(scales, pass_at)
     rules = None if taxonomy is None else load_taxonomy(taxonomy)
     settings = replace(
         settings, taxonomy=taxonomy_in_force(path, rules), leave_out_unseen=leave_out_unseen

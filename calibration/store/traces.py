@@ -600,7 +600,7 @@ def _ingest(
             rated = [v for k, v in enumerate(grades) if v is not None and k not in changed]
             kept = set(changed.values())
             rated += [v for v in more if v.trace_id not in kept]
-            graded = _put_verdicts(cursor, rated)
+            graded = _put_verdicts(cursor, rated, of_source=True)
     return ImportResult(
         imported=tuple(fresh),
         already_there=tuple(already),
@@ -860,8 +860,14 @@ def _check_verdicts(rules: Taxonomy, new: Sequence[Verdict]) -> None:
             )
 
 
-def _put_verdicts(cursor: Cursor, new: Sequence[Verdict]) -> ImportResult[str]:
-    """Store verdicts within a transaction; one that is stored is never overwritten."""
+def _put_verdicts(
+    cursor: Cursor, new: Sequence[Verdict], *, of_source: bool = False
+) -> ImportResult[str]:
+    """Store verdicts within a transaction; one that is stored is never overwritten.
+
+    `of_source` : they are scores that came with the traces. One without a class, as its scale was
+    not known, gets the class that follows from it now.
+    """
     traces = {row[0] for row in cursor.execute("SELECT trace_id FROM trace").fetchall()}
     known = {
         (judge, trace, sample): outcome
@@ -870,6 +876,7 @@ def _put_verdicts(cursor: Cursor, new: Sequence[Verdict]) -> ImportResult[str]:
         ).fetchall()
     }
     fresh: dict[tuple[str, str, int], Verdict] = {}
+    settled: dict[tuple[str, str, int], Verdict] = {}
     already, changed, unknown = [], [], []
     for verdict in new:
         key = (verdict.judge_id, verdict.trace_id, verdict.sample)
@@ -880,17 +887,40 @@ def _put_verdicts(cursor: Cursor, new: Sequence[Verdict]) -> ImportResult[str]:
             fresh[key] = verdict
         elif stored == verdict.outcome:
             already.append(verdict.trace_id)
+        elif of_source and stored == NO_VERDICT and key not in fresh and key not in settled:
+            settled[key] = verdict
         else:
             changed.append(verdict.trace_id)
     _insert_verdicts(cursor, list(fresh.values()))
-    if fresh:
-        judges = sorted({v.judge_id for v in fresh.values()})
-        record_audit(cursor, "verdicts", judges=judges, stored=len(fresh))
+    _settle_verdicts(cursor, list(settled.values()))
+    if fresh or settled:
+        judges = sorted({v.judge_id for v in (*fresh.values(), *settled.values())})
+        record_audit(cursor, "verdicts", judges=judges, stored=len(fresh), settled=len(settled))
     return ImportResult(
-        imported=tuple(v.trace_id for v in fresh.values()),
+        imported=tuple(v.trace_id for v in (*fresh.values(), *settled.values())),
         already_there=tuple(already),
         changed=tuple(changed),
         unknown=tuple(unknown),
+    )
+
+
+def _settle_verdicts(cursor: Cursor, settled: list[Verdict]) -> None:
+    """Give stored verdicts without a class the class that follows from their score."""
+    if not settled:
+        return
+    columns = [
+        [getattr(v, name) for v in settled]
+        for name in ("judge_id", "trace_id", "sample", "outcome", "reason", "proposed", "grade")
+    ]
+    cursor.execute(
+        "UPDATE verdict SET outcome = new.outcome, reason = new.reason, proposed = new.proposed, "
+        "grade = new.grade FROM (SELECT unnest(?::VARCHAR[]) AS judge_id, "
+        "unnest(?::VARCHAR[]) AS trace_id, unnest(?::INTEGER[]) AS sample, "
+        "unnest(?::VARCHAR[]) AS outcome, unnest(?::VARCHAR[]) AS reason, "
+        "unnest(?::BOOLEAN[]) AS proposed, unnest(?::INTEGER[]) AS grade) AS new "
+        "WHERE verdict.judge_id = new.judge_id AND verdict.trace_id = new.trace_id "
+        "AND verdict.sample = new.sample",
+        columns,
     )
 
 
