@@ -81,7 +81,7 @@ from calibration.runs.sources import Source
 from calibration.statistics.intervals import Events
 from calibration.statistics.means import SquareSums, edges_of_bins
 from calibration.tables.reading import DEPENDS
-from calibration.tables.scales import OutcomeColumn, Outcomes
+from calibration.tables.scales import OutcomeColumn, OutcomeWords
 from calibration.taxonomy import CreditTable, Taxonomy
 
 # Up to this number, tasks keep their names, for pairing with a baseline, and are resampled singly.
@@ -508,7 +508,7 @@ class CountOptions(TypedDict, total=False):
 
 
 def production_counts(
-    table: RunTable, outcomes: Outcomes | None = None, **asked: Unpack[CountOptions]
+    table: RunTable, outcomes: OutcomeWords | None = None, **asked: Unpack[CountOptions]
 ) -> ProductionCounts:
     """Count the runs of a table, by type first, and as texts where a row needs a closer look.
 
@@ -516,7 +516,7 @@ def production_counts(
     ----------
     table : RunTable
         Made by `open_runs`.
-    outcomes : Outcomes, optional
+    outcomes : OutcomeWords, optional
         What the values of the outcomes are taken as; by those of this table alone when None.
     asked : CountOptions
         What else is counted.
@@ -900,7 +900,7 @@ MOST_TAGS = 50
 TAG, RUN = "asr_tag", "asr_run"
 
 
-def list_runs(table: RunTable, outcomes: Outcomes, *, classes: Collection[str]) -> pd.DataFrame:
+def list_runs(table: RunTable, outcomes: OutcomeWords, *, classes: Collection[str]) -> pd.DataFrame:
     """Return all runs of some classes, each class in order of time, with the columns of `LISTED`.
 
     Runs without a time come last; duplicates are kept. The source of `table` must be freshly

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from calibration.errors import InputError
 from calibration.tables import words
 from calibration.tables.scales import CHECKS
+from calibration.taxonomy import default_taxonomy
 from calibration.text import names_there
 
 LOOKED = 10_000  # first rows by which columns are recognised
@@ -291,7 +292,6 @@ NEVER_OUTCOMES = (
     "failed",
     "error",
     "is_error",
-    "hallucinated",
     "toxic",
     "harmful",
     "blocked",
@@ -342,6 +342,16 @@ def clean_header(cells: Iterable[str], place: str) -> tuple[str, ...]:
     if twice is not None:
         raise InputError(f"{place}: column {twice!r:.80} occurs twice; rename one of them")
     return columns
+
+
+def never_outcome(column: str) -> bool:
+    """Return whether a column is no outcome by itself: by its name, or named after a bad class.
+
+    >>> never_outcome("Exit code"), never_outcome("passed")
+    (True, False)
+    """
+    name = normalised(column)
+    return name in NEVER_OUTCOMES or name in default_taxonomy().follow_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -745,9 +755,7 @@ def outcome_column(header: Header, sample: Sample, taken: Iterable[str]) -> str:
 def _no_outcome(header: Header, sample: Sample) -> str:
     """Say that no column holds the outcome, and which one may."""
     likely = [
-        name
-        for name in header.columns
-        if normalised(name) not in NEVER_OUTCOMES and sample.holds_words(name)
+        name for name in header.columns if not never_outcome(name) and sample.holds_words(name)
     ]
     if likely:
         verb = "holds" if len(likely) == 1 else "hold"
@@ -755,7 +763,7 @@ def _no_outcome(header: Header, sample: Sample) -> str:
             f"no column holds the outcome; {', '.join(likely[:MOST_NAMED])} {verb} pass/fail "
             f"words: --column outcome={likely[0]}"
         )
-    unclear = [name for name in header.columns if normalised(name) in NEVER_OUTCOMES]
+    unclear = [name for name in header.columns if never_outcome(name)]
     about = (
         f"; {unclear[0]} does not say by itself which runs succeeded: --column "
         f"outcome={unclear[0]} with --map WORD=pass,WORD=fail"
@@ -785,7 +793,7 @@ def _said(text: str) -> object:
 
 def _check_chosen(place: str, column: str, sample: Sample, mapped: Iterable[str]) -> None:
     """Refuse a named outcome whose values do not say which of them is a pass."""
-    if normalised(column) in NEVER_OUTCOMES and not list(mapped):
+    if never_outcome(column) and not list(mapped):
         values = sorted(set(sample.values(column)))[:2]
         told = ",".join(
             f"{value:.40}={into}" for value, into in zip(values, ("pass", "fail"), strict=False)

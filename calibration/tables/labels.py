@@ -37,7 +37,7 @@ from calibration.tables.columns import (
     normalised,
     trace_columns,
 )
-from calibration.tables.reading import LeftOut, LeftOutRows, Reading, ReadingOptions, reading_of
+from calibration.tables.reading import LeftOut, LeftOutCounter, Reading, ReadingOptions, reading_of
 from calibration.tables.rows import (
     OpenTable,
     Row,
@@ -612,9 +612,9 @@ def settled_labels(table: LabelTable, taken_as: Mapping[str, str] | None = None)
     )
 
 
-def counted(listed: Sequence[LeftOut]) -> LeftOutRows:
+def counted(listed: Sequence[LeftOut]) -> LeftOutCounter:
     """Return a counter that goes on from rows that were left out before."""
-    counter = LeftOutRows()
+    counter = LeftOutCounter()
     for one in listed:
         counter.counts[one.code] = one.rows
         if one.first is not None:
@@ -633,7 +633,7 @@ def _which(verdict: VerdictRow) -> tuple[object, ...]:
 
 
 def latest_labels(
-    rows: Sequence[LabelRow], place: str, left_out: LeftOutRows
+    rows: Sequence[LabelRow], place: str, left_out: LeftOutCounter
 ) -> Iterator[LabelRow]:
     """Yield one label of each person on each trace: of equal ones the first, else the latest.
 
@@ -643,7 +643,7 @@ def latest_labels(
 
 
 def latest_verdicts(
-    rows: Sequence[VerdictRow], place: str, left_out: LeftOutRows
+    rows: Sequence[VerdictRow], place: str, left_out: LeftOutCounter
 ) -> Iterator[VerdictRow]:
     """Yield one verdict for each trace, judge and sample, as `latest_labels` does."""
     return _latest(rows, _which, place, left_out)
@@ -653,7 +653,7 @@ def _latest(
     rows: Sequence[T],
     key: Callable[[T], tuple[object, ...] | None],
     place: str,
-    left_out: LeftOutRows,
+    left_out: LeftOutCounter,
 ) -> Iterator[T]:
     """Yield one row for each key: of equal ones the first, of others that of the latest time."""
     groups: dict[object, list[T]] = {}

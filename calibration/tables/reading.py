@@ -236,7 +236,7 @@ class MissingOutcome:
 
 
 @dataclass(slots=True)
-class LeftOutRows:
+class LeftOutCounter:
     """Count rows that are left out, by reason, with the first of each."""
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -411,7 +411,7 @@ class Reading:
         lies = (
             ""
             if self.bounds is None
-            else f" The rate lies between {self.bounds[0]:.1%} and {self.bounds[1]:.1%}."
+            else f" The rate is between {self.bounds[0]:.1%} and {self.bounds[1]:.1%}."
         )
         unknown = next(
             (

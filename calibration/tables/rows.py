@@ -43,7 +43,7 @@ from calibration.files import (
 from calibration.records import MAX_TAG, MAX_TAGS, Evidence
 from calibration.tables.annotation_exports import label_rows_of
 from calibration.tables.columns import LOOKED, Sample, clean_header
-from calibration.tables.reading import LeftOutRows, ReadingOptions, to_pandas
+from calibration.tables.reading import LeftOutCounter, ReadingOptions, to_pandas
 from calibration.tables.words import cell, clean, is_missing, number_of, truth
 from calibration.text import names_there
 from calibration.trace_formats.base import MAX_TRACE_BYTES
@@ -216,7 +216,7 @@ class OpenTable:
     place: str
     columns: tuple[str, ...]
     sample: Sample
-    left_out: LeftOutRows
+    left_out: LeftOutCounter
     rows: Iterator[tuple[int, Row]]
     n_rows: int = 0
     pass_over: Callable[[Row], None] | None = None
@@ -241,7 +241,7 @@ def open_table(
     InputError
         If the table cannot be read, or has no column of --where.
     """
-    options, left_out = options or ReadingOptions(), LeftOutRows()
+    options, left_out = options or ReadingOptions(), LeftOutCounter()
     place = place or place_of(source)
     table = OpenTable(place=place, columns=(), sample=Sample({}), left_out=left_out, rows=iter(()))
 

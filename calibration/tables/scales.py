@@ -122,7 +122,7 @@ class OutcomeColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcomes:
+class OutcomeWords:
     """What every text of a column of outcomes is taken as.
 
     `classes` : the class of `taxonomy` by text, as written. `left_out` : why a text is none.
@@ -177,7 +177,7 @@ def two_class_rubric(taxonomy: Taxonomy) -> Taxonomy:
 
 def read_outcomes(
     columns: Sequence[OutcomeColumn], *, taxonomy: Taxonomy, options: OutcomeOptions | None = None
-) -> Outcomes:
+) -> OutcomeWords:
     """Return what the values of the columns of outcomes are taken as, over all tables together.
 
     Parameters
@@ -240,7 +240,7 @@ class _OutcomeReader:
         self.scale: str | None = None
         self.is_graded = False
 
-    def read(self) -> Outcomes:
+    def read(self) -> OutcomeWords:
         words.check_mapped(self.mapped, self.counts, self.where)
         words.check_none(self.counts, self.mapped, self.where)
         unread = [word for word in self.counts if not self._is_plain(word)]
@@ -447,7 +447,7 @@ class _OutcomeReader:
             else:
                 self.classes[word] = class_of_grade(int(value), self.taxonomy)
 
-    def _outcomes(self) -> Outcomes:
+    def _outcomes(self) -> OutcomeWords:
         is_two_class = bool(self.verdicts) and not self.classes and not self.options.is_named
         taxonomy = two_class_rubric(self.taxonomy) if is_two_class else self.taxonomy
         taken = {
@@ -456,7 +456,7 @@ class _OutcomeReader:
             "ended": taxonomy.without_output or taxonomy.failed_check,
         }
         classes = self.classes | {word: taken[v] for word, v in self.verdicts.items()}
-        return Outcomes(
+        return OutcomeWords(
             taxonomy=taxonomy,
             classes=self._as_written(classes),
             left_out=self._as_written(self.left_out),

@@ -28,7 +28,7 @@ from calibration.tables.columns import (
     normalised,
 )
 from calibration.tables.labels import MAX_USD
-from calibration.tables.reading import LeftOutRows, Reading, ReadingOptions, reading_of
+from calibration.tables.reading import LeftOutCounter, Reading, ReadingOptions, reading_of
 from calibration.tables.rows import (
     OpenTable,
     Row,
@@ -38,7 +38,7 @@ from calibration.tables.rows import (
     located,
     open_table,
 )
-from calibration.tables.scales import PASS_OR_FAIL, OutcomeColumn, Outcomes, read_outcomes
+from calibration.tables.scales import PASS_OR_FAIL, OutcomeColumn, OutcomeWords, read_outcomes
 from calibration.tables.words import cell, clean, is_missing
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.text import counted, names_there, shown
@@ -371,11 +371,11 @@ def _trial_columns(table: OpenTable, asked: TrialSource) -> tuple[Columns, tuple
 class _ChosenRows:
     """The rows of a table that count, by what their outcomes are taken as."""
 
-    def __init__(self, rows: _TrialRows, outcomes: Outcomes) -> None:
+    def __init__(self, rows: _TrialRows, outcomes: OutcomeWords) -> None:
         self.rows, self.asked = rows, rows.asked
         self.options, self.by_role = rows.asked.options, rows.columns.by_role
         self.numbered = TRIAL in self.by_role
-        self.left_out: LeftOutRows = rows.table.left_out
+        self.left_out: LeftOutCounter = rows.table.left_out
         self.passes = {
             text: name == outcomes.taxonomy.success for text, name in outcomes.classes.items()
         }
@@ -602,7 +602,7 @@ class _ChosenRows:
         )  # fmt: skip
 
 
-def _of_texts(outcomes: Outcomes, counts: Counter[str]) -> Outcomes:
+def _of_texts(outcomes: OutcomeWords, counts: Counter[str]) -> OutcomeWords:
     """Return what some of the texts are taken as, with their rows."""
     verdicts = {text: verdict for text, verdict in outcomes.verdicts.items() if counts[text]}
     return replace(

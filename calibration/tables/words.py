@@ -217,7 +217,7 @@ def check_mapped(mapped: Mapping[str, str], counts: Mapping[str, int], place: st
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Labels:
+class LabelWords:
     """What the labels of a column are taken as.
 
     `label` : the class of each clean text, empty where it is missing. `classes` : those that
@@ -258,7 +258,7 @@ def read_labels(
     classes: Collection[str] | None = None,
     mapped: Mapping[str, str] | None = None,
     ours: Mapping[str, str] | None = None,
-) -> Labels:
+) -> LabelWords:
     """Return what labels of any classes are taken as.
 
     Parameters
@@ -303,7 +303,7 @@ def read_labels(
         labels = {word: spellings[label] for word, label in labels.items()}
     else:
         joined = ()
-    return Labels(
+    return LabelWords(
         label=labels | dict.fromkeys(missing, ""),
         classes=tuple(dict.fromkeys(labels.values())),
         missing={word: n for word, n in missing.items() if word},
