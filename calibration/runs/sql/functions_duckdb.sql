@@ -24,3 +24,11 @@ CREATE OR REPLACE TEMP MACRO plain_moment(given) AS
     THEN CAST(given AS TIMESTAMPTZ)
     ELSE error('no plain time')
   END;
+
+-- Nearly all texts are ASCII without blanks around: to see that costs a tenth of cleaning them.
+CREATE OR REPLACE TEMP MACRO present_of(given) AS
+  CASE
+    WHEN strlen(given) = length(given) AND given >= '!' AND right(given, 1) >= '!'
+    THEN CASE WHEN strlen(given) > 9 OR NOT missing_word(given) THEN given END
+    ELSE written_of(given)
+  END;
