@@ -186,7 +186,8 @@ def quoted(name: str) -> str:
 
 def macros(*names: str) -> str:
     """Return the statements that create the functions of these files, and those of words."""
-    return word_macros() + "\n".join("\n".join(_statement(name)) for name in names)
+    about_words = word_macros() if "functions" in names else ""
+    return about_words + "\n".join("\n".join(_statement(name)) for name in names)
 
 
 @cache
