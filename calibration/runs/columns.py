@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from calibration.errors import InputError
@@ -17,7 +18,7 @@ from calibration.records import (
     YEARS,
 )
 from calibration.runs.cells import LENGTHS, NO_WORKFLOW
-from calibration.runs.engines import Engine, Kind, Query, Relation, kind_of, query, quoted
+from calibration.runs.engines import DuckDB, Engine, Kind, Query, Relation, kind_of, query, quoted
 from calibration.runs.recognition import NUMBERS, Recognised, RunColumns
 from calibration.runs.results import PERTURBED, verdict_names
 from calibration.tables.reading import REASONS as WHY
@@ -34,6 +35,8 @@ _TEXTS = (
 
 _SHOWN = ("workflow", "outcome", "cost_usd", "units", "weight", "started_at")
 _NO_TEXT, _NO_NUMBER = "CAST(NULL AS VARCHAR)", "CAST(NULL AS DOUBLE)"
+# Up to about this number of different values, each is counted.
+MOST_LISTED = 50
 MAX_USD = 1e6
 MAX_UNITS = MAX_WEIGHT = 1e9
 SHOWN = 80
@@ -114,6 +117,88 @@ def by_type(columns: RunColumns) -> RunColumns | None:
         null_is_unreadable=False,
     )
     return replace(columns, source=typed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldValues:
+    """What a column of runs holds.
+
+    `known` : rows with a value. `different` : how many different ones, of texts. `counts` : the
+    rows of each, the most frequent first, where it is no id and there are few. `low`, `high` :
+    the smallest and the largest number, or moment.
+    """
+
+    known: int
+    different: int | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    low: float | datetime | None = None
+    high: float | datetime | None = None
+
+
+# The columns of `given` in which the values of a role are.
+_RANGES = {"cost_usd": "cost_read", "latency_s": "latency", "started_at": "at"}
+_IDS, _LISTED = ("trace_id", "task_id"), ("trial", "workflow", "model", VERSION)
+
+
+def held_values(
+    columns: RunColumns, engine: DuckDB, *, zone: str
+) -> tuple[int, dict[str, HeldValues]]:
+    """Return the number of rows, and what the columns of the main roles hold, but the outcome.
+
+    One statement reads the used columns once; texts of which there are many are counted by their
+    hashes.
+    """
+    rows = given(columns, zone=zone)
+    ranges = {role: name for role, name in _RANGES.items() if role in columns.used}
+    texts = [role for role in (*_IDS, *_LISTED) if role in columns.used]
+    parts = ['count(*) AS "n"']
+    for role, name in ranges.items():
+        parts += [f'count("{name}") AS "known_{role}"']
+        parts += [f'{end}("{name}") AS "{end}_{role}"' for end in ("min", "max")]
+    for role in texts:
+        parts += [f'count("{role}") AS "known_{role}"']
+        parts += [f'approx_count_distinct("{role}") AS "about_{role}"']
+    text = "SELECT\n  " + ",\n  ".join(parts) + '\nFROM "given"'
+    found = engine.run(Query("held", text, {}, {"given": rows})).iloc[0].to_dict()
+    held = {
+        role: HeldValues(
+            known=int(found[f"known_{role}"]),
+            low=_end(found[f"min_{role}"]),
+            high=_end(found[f"max_{role}"]),
+        )
+        for role in ranges
+    }
+    for role in texts:
+        known, about = int(found[f"known_{role}"]), int(found[f"about_{role}"])
+        is_listed = role not in _IDS and about <= MOST_LISTED
+        held[role] = _held_texts(rows, engine, role, known, is_listed=is_listed)
+    return int(found["n"]), held
+
+
+def _held_texts(
+    rows: Query, engine: DuckDB, role: str, known: int, *, is_listed: bool
+) -> HeldValues:
+    if not is_listed:
+        text = f'SELECT hash("{role}") AS "id" FROM "given" WHERE "{role}" IS NOT NULL'
+        different, _ = engine.distinct(Query("ids", text, {}, {"given": rows}), "id", known)
+        return HeldValues(known=known, different=different)
+    text = (
+        f'SELECT "{role}" AS "value", count(*) AS "n" FROM "given" WHERE "{role}" IS NOT NULL '
+        "GROUP BY 1 ORDER BY 2 DESC, 1"
+    )
+    listed = engine.run(Query("values", text, {}, {"given": rows}))
+    counts = dict(zip(listed["value"].tolist(), map(int, listed["n"]), strict=True))
+    return HeldValues(known=known, different=len(counts), counts=counts)
+
+
+def _end(value: Any) -> float | datetime | None:
+    """Return a number or a moment in UTC; None where there is none."""
+    if value is None or value != value:
+        return None
+    if isinstance(value, datetime):
+        moment: datetime = value.to_pydatetime() if hasattr(value, "to_pydatetime") else value
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return float(value)
 
 
 def version_of(reads: "_Reads") -> str:
