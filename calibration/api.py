@@ -24,6 +24,11 @@ from calibration.analyses.judge.calibration import (
     calibrate_judge,
 )
 from calibration.analyses.judge.report import JudgeReport
+from calibration.analyses.reliability.trials import (
+    TrialOptions,
+    TrialsAnalysis,
+    analyse_trials,
+)
 from calibration.analyses.success_rate.comparison import compare_files
 from calibration.analyses.success_rate.from_runs import report_on_files
 from calibration.analyses.success_rate.report import ReportOptions
@@ -39,13 +44,13 @@ from calibration.judge_calibration.label_planning import (
 from calibration.judge_calibration.samples import Design
 from calibration.reporting import to_json
 from calibration.reporting.document import Document, Headline, Row, Section, Table, number
-from calibration.reporting.sections import agreement, judge, success_rate
+from calibration.reporting.sections import agreement, judge, success_rate, trials
 from calibration.runs.sources import Frame
 from calibration.statistics.estimate import Estimate
 from calibration.store import Store
-from calibration.success_rate.pass_at_k import count_trials, pass_over_tasks
 from calibration.success_rate.runs import scores
 from calibration.tables.reading import Reading, ReadingOptions, to_pandas
+from calibration.tables.scales import Scale
 from calibration.tables.vocabulary import Rest, Vocabulary
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.trace_formats import Parsed
@@ -71,15 +76,15 @@ class Result(Generic[T]):
         Its main numbers, in the order in which they are read.
     notes : tuple of str
         What a reader must know, in sentences.
-    reading : Reading, optional
-        What was read of the frame: columns, words, and rows left out.
+    reading : Reading or tuple of Reading, optional
+        What was read of the tables, and the rows left out.
     """
 
     title: str
     analysis: T
     estimates: Mapping[str, Estimate]
     notes: tuple[str, ...] = ()
-    reading: Reading | None = None
+    reading: Reading | tuple[Reading, ...] | None = None
     _data: Callable[[], dict[str, Any]] | None = field(default=None, repr=False)
     _document: Callable[[], Document] | None = field(default=None, repr=False)
 
@@ -241,7 +246,11 @@ def calibrate(
     design: Design = "production",
     classes: Sequence[str] | None = None,
     credit: Mapping[str, float] | None = None,
-    map_verdicts: Mapping[str, str] | None = None,
+    columns: Mapping[str, str | None] | None = None,
+    words: Mapping[str, str] | None = None,
+    where: Mapping[str, str] | None = None,
+    scale: tuple[float, float] | None = None,
+    pass_at: float | None = None,
     rest: Rest | None = None,
     merge: Mapping[str, Sequence[str]] | None = None,
     ceilings: Mapping[str, float] | None = None,
@@ -262,12 +271,23 @@ def calibrate(
     design : {"production", "reference"}
         Whether the labelled traces are a random sample of the verdicts, or a reference set.
     classes : sequence of str, optional
-        Every class there is, in order. Default: those of the taxonomy if no others occur, else
-        those that occur.
+        Every class there is, in order, in exactly this spelling. Default: those of the taxonomy if
+        no others occur; success and failure if all outcomes say pass or fail and no taxonomy is
+        given; else those that occur.
     credit : mapping of str to float, optional
         What each class is worth, from 0 to 1. Default: the taxonomy's if the classes are its own.
-    map_verdicts : mapping of str to str, optional
-        The class, or ``no_verdict``, that a verdict outside the classes is taken as.
+    columns : mapping of str to str or None, optional
+        The column by role, such as ``{"human": "label", "verdict": "gpt", "trace_id": "id"}``, for
+        the frames that have it; None leaves a role out. Default: by the names of the columns.
+    words : mapping of str to str, optional
+        What words of labels and verdicts are taken as: a class, ``pass``, ``fail``,
+        ``no_verdict``, or (empty) missing.
+    where : mapping of str to str, optional
+        The value that rows must have, by column.
+    scale : (float, float), optional
+        The lowest and the highest number that labels or verdicts may be.
+    pass_at : float, optional
+        The lowest number that is a pass.
     rest : {"no_verdict"}, optional
         What every other verdict outside the classes is taken as. Default: it is an error.
     merge : mapping of str to sequence of str, optional
@@ -290,7 +310,8 @@ def calibrate(
     Raises
     ------
     InputError
-        If a frame lacks a column, an outcome is no class, or a name is not known.
+        If a frame lacks a column, two columns may be it, an outcome is no class, two labels of one
+        person contradict each other, or a name is not known.
     CalibrationError
         If no labelled trace has a verdict.
 
@@ -315,7 +336,14 @@ def calibrate(
         design=design,
         classes=classes,
         credit=credit,
-        vocabulary=Vocabulary(mapped=map_verdicts or {}, rest=rest, merged=merge or {}),
+        vocabulary=Vocabulary(mapped=words or {}, rest=rest, merged=merge or {}),
+        reading=ReadingOptions(
+            columns=columns or {},
+            mapped=words or {},
+            where=tuple((where or {}).items()),
+            scale=None if scale is None else Scale(*scale),
+            pass_at=pass_at,
+        ),
         ceilings=Ceilings(by_workflow=ceilings or {}),
         taxonomy=taxonomy,
     )
@@ -330,6 +358,7 @@ def calibrate(
         analysis=found,
         estimates={name: estimators[name].net for name in order},
         notes=found.notes,
+        reading=found.reading,
         _data=lambda: to_json.data(found),
         _document=lambda: judge.document(JudgeReport(calibration=found)),
     )
@@ -461,20 +490,36 @@ def pass_at_k(
     runs: "IntoDataFrame",
     ks: Sequence[int] = (1, 2, 3),
     *,
-    success: Sequence[str] | None = None,
+    columns: Mapping[str, str | None] | None = None,
+    words: Mapping[str, str] | None = None,
+    where: Mapping[str, str] | None = None,
+    scale: tuple[float, float] | None = None,
+    pass_at: float | None = None,
+    max_left_out: float | None = None,
     confidence_level: float = 0.95,
     seed: int = 0,
-) -> Result[Any]:
-    """Estimate pass@k and pass^k of repeated trials.
+) -> Result[TrialsAnalysis]:
+    """Estimate pass@k and pass^k of repeated trials of one agent.
 
     Parameters
     ----------
     runs : DataFrame
-        Columns ``task_id`` and ``outcome``, a row a trial.
+        A row a trial: its task and its outcome, optionally ``trial`` and more as in the file of
+        ``asr trials``. Columns are known by the names that such tables have.
     ks : sequence of int
         Trials looked at together.
-    success : sequence of str, optional
-        Outcomes with which a trial passes; the success class of the default taxonomy when None.
+    columns : mapping of str to (str or None), optional
+        The column by role, such as ``{"task_id": "Ticket"}``; None leaves a role out.
+    words : mapping of str to str, optional
+        What words of the outcome are taken as: a class, ``pass``, ``fail``, or (empty) missing.
+    where : mapping of str to str, optional
+        The value that rows must have in a column.
+    scale : (float, float), optional
+        The lowest and the highest score.
+    pass_at : float, optional
+        The lowest score that is a pass.
+    max_left_out : float, optional
+        The largest share of trials left out from which a rate is given. Default: .02.
     confidence_level : float, default 0.95
         Target coverage, strictly between 0 and 1.
     seed : int, default 0
@@ -488,7 +533,12 @@ def pass_at_k(
     Raises
     ------
     InputError
-        If a column is missing.
+        If no column holds the task or the outcome, the outcomes can be read in two ways, or trials
+        are of several agents.
+    LeftOutError
+        If too many trials are left out for a reason that may depend on the outcome.
+    CalibrationError
+        If no trial is left.
 
     Examples
     --------
@@ -502,22 +552,32 @@ def pass_at_k(
     >>> found.estimates["pass@2"].value, found.estimates["pass^2"].value
     (0.6, 0.4)
     """
-    frame = to_pandas(runs)
-    for column in ("task_id", "outcome"):
-        if column not in frame:
-            raise InputError(f"the frame: column {column!r} is missing")
-    passing = (default_taxonomy().success,) if success is None else success
-    trials = count_trials(frame["task_id"].to_numpy(), frame["outcome"].isin(passing).to_numpy())
-    rng = np.random.default_rng(seed)
-    found = [pass_over_tasks(trials, k, rng=rng, confidence_level=confidence_level) for k in ks]
+    found = analyse_trials(
+        to_pandas(runs),
+        TrialOptions(ks=tuple(ks), seed=seed, confidence_level=confidence_level),
+        reading=ReadingOptions(
+            columns=columns or {},
+            mapped=words or {},
+            where=tuple((where or {}).items()),
+            scale=None if scale is None else Scale(*scale),
+            pass_at=pass_at,
+            max_left_out=max_left_out,
+        ),
+    )
     estimates: dict[str, Estimate] = {}
-    for one in found:
-        estimates |= {f"pass@{one.k}": one.pass_at_k, f"pass^{one.k}": one.pass_hat_k}
+    for k in found.ks:
+        estimates |= {
+            f"pass@{k}": found.pass_at_k[k].estimate,
+            f"pass^{k}": found.pass_hat_k[k].estimate,
+        }
     return Result(
         title="Repeated trials",
         analysis=found,
         estimates=estimates,
-        notes=tuple(dict.fromkeys(one.advice for one in found if one.advice)),
+        notes=found.notes,
+        reading=found.reading,
+        _data=lambda: to_json.data(found),
+        _document=lambda: trials.trials(found),
     )
 
 

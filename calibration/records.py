@@ -31,8 +31,7 @@ REFERENCE_SOURCE = "reference"
 SYSTEM_ROLES = ("system", "developer")  # of steps that instruct the agent
 SIMULATED_USERS = ("tau2", "tau-bench")  # sources whose prompt instructs a simulated user
 CONFIDENCES = (1, 2, 3)
-MAX_TAGS = 8
-MAX_TAG = 40
+MAX_TAGS, MAX_TAG = 50, 80  # tags of a label, a run or a task; characters of one
 SUB_GOAL_STATES = ("done", "not_done", "unclear")
 
 # So many identical calls, of one tool with the same arguments, are a loop.
@@ -440,7 +439,8 @@ class LabelDraft:
 
     `client_token` is unique per label: storing it twice stores it once. `confidence` is from 1
     (low) to 3 (high); `sub_goals` maps ids to done, not_done or unclear. `violations` are None
-    where the reviewer was not asked for any. None of these affects the class.
+    where the reviewer was not asked for any. None of these affects the class. `given_at` : when the
+    label was given elsewhere; None: now.
     """
 
     trace_id: str
@@ -455,6 +455,7 @@ class LabelDraft:
     sub_goals: dict[str, str] = field(default_factory=dict)
     seconds_active: float | None = None
     violations: tuple[Violation, ...] | None = None
+    given_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

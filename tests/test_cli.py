@@ -50,9 +50,12 @@ def test_marks_round_trip_and_those_that_cannot_be_stored_stop_an_import(
     with Store.open(tmp_path / "asr.duckdb") as store:
         (stored,) = store.label_frame("production-002")[[*marks]].to_numpy().tolist()
     assert stored == [2, '["-late", "policy gap"]', '{"1": "done"}']
+    many = "; ".join(f"tag {k}" for k in range(52)) + "; " + "x" * 81
+    beyond = row | {"trace_id": filled[1], "tags": many}
+    told = asr("labels", "import", write(tmp_path / "l.jsonl", beyond)).stdout
+    assert "3 tags left out: a label has at most 50 tags of 80 characters." in told
     for field, value, why in (
         ("confidence", "4", "must be a whole number from 1 to 3"),
-        ("tags", "; ".join(f"tag {k}" for k in range(9)), "at most 8 tags"),
         ("sub_goals", "3", "must be an object"),
         ("sub_goals", '{"1": "half"}', "must be one of done"),
     ):
@@ -152,9 +155,8 @@ def test_a_grade_without_an_outcome_proposes_a_class(asr: Run, tmp_path: Path) -
         taxonomy = store.taxonomy()
     assert frame["outcome"].tolist() == [*taxonomy.acceptable, *[taxonomy.failed_check] * 3]
     assert frame["proposed"].all()
-    for row, what in ((f"{listed[0]},", "'outcome' is missing"), (f"{listed[0]},6", "1 to 5")):
-        bad = write_csv(tmp_path / "bad.csv", "trace_id,grade", row)
-        assert what in asr("verdicts", "import", bad, "--judge", "k", code=2).stderr
+    bad = write_csv(tmp_path / "bad.csv", "trace_id,grade", f"{listed[0]},6")
+    assert "1 to 5" in asr("verdicts", "import", bad, "--judge", "k", code=2).stderr
     asr("sample", "--n", 2, "--seed", 1)
     human = write_csv(tmp_path / "l.csv", "trace_id,outcome", f"{listed[0]},complete")
     result = asr("calibrate", "--human", human, "--verdicts", given, code=2)

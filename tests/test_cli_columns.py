@@ -130,18 +130,18 @@ RUN = {"id": "a", "flow": "faq", "class": "complete", "usd": 0.1}
 @pytest.mark.parametrize(
     ("command", "rows", "names", "missing"),
     [
-        (["trials"], TRIALS, ["task_id=Task ID", "trial=n", "success=passed"], "task_id"),
-        (["tasks", "audit"], TRIALS, ["task_id=Task ID", "success=passed"], "task_id"),
+        (["trials"], TRIALS, ["task_id=Task ID", "trial=n", "outcome=passed"], "task_id"),
+        (["tasks", "audit"], TRIALS, ["task_id=Task ID", "outcome=passed"], "task_id"),
         (
             ["plan", "trials", "--half-width", ".05"],
             TRIALS,
-            ["task_id=Task ID", "success=passed"],
+            ["task_id=Task ID", "outcome=passed"],
             "task_id",
         ),
         (
             ["reliability"],
             [row | {"confidence": 0.5 + row["n"] / 10} for row in TRIALS],
-            ["task_id=Task ID", "run=n", "success=passed"],
+            ["task_id=Task ID", "trial=n", "outcome=passed"],
             "task_id",
         ),
         (
@@ -186,7 +186,7 @@ def test_every_command_with_a_table_takes_other_names(
     same = run(*command, written(tmp_path / "ours.csv", ours), "--json")
     as_is = json.loads(same.stdout.replace("ours.csv", "table.csv"))
     told = json.loads(found.stdout)
-    for key in ("fingerprint", "origin", "notes"):
+    for key in ("fingerprint", "origin", "notes", "reading", "success_source", "basis"):
         as_is.pop(key, None)
         told.pop(key, None)
     assert _without(told, "sha256") == _without(as_is, "sha256")
@@ -204,11 +204,12 @@ def _without(value: Any, key: str) -> Any:
 
 
 def test_a_name_goes_for_the_tables_that_have_its_column(tmp_path: Path) -> None:
-    runs, tasks = written(tmp_path / "a.csv", TRIALS), written(tmp_path / "b.csv", TASKS)
-    names = ["task_id=Task ID", "success=passed", "difficulty=level"]
+    nameless = [{"no": row["Task"], "level": row["level"]} for row in TASKS]
+    runs, tasks = written(tmp_path / "a.csv", TRIALS), written(tmp_path / "b.csv", nameless)
+    names = ["task_id=Task ID", "outcome=passed", "difficulty=level"]
     given = [f"--column={name}" for name in names]
     said = run("trials", runs, "--tasks", tasks, *given, code=2).stderr
-    assert "column 'task_id' is missing; there are Task, " in said
+    assert "no column names the task; there are no, " in said
     tasks = written(
         tmp_path / "b.csv", [{"Task ID": r["Task"], "level": r["level"]} for r in TASKS]
     )

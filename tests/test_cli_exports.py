@@ -17,7 +17,6 @@ from calibration.analyses.sampling.draw import (
 from calibration.analyses.sampling.stratified import store_stratified
 from calibration.records import Verdict, Workflow
 from calibration.store import Store
-from calibration.tables.labels import EXPOSED
 from tests.analyses.worlds import World, make_trace
 from tests.classes import OUTCOMES
 from tests.cli_runs import Run, data, write_csv
@@ -152,7 +151,8 @@ def test_exported_files_give_every_digit_of_the_store(
         assert set(stored["composition"]["p"]) == {"workflow", "agent", "model"}
         assert 0 < stored["human"]["n_adjudicated"] < stored["human"]["n_shared"]
         # The two labels by somebody who had seen the verdict.
-        assert [row["reason"] for row in found["set_aside"]] == [EXPOSED] * 2
+        (exposed,) = found["reading"][0]["left_out"]
+        assert (exposed["code"], exposed["rows"]) == ("not_blind", 2)
     written = pd.read_csv("verdicts.csv", dtype=str, keep_default_na=False)
     assert len(written.drop_duplicates("trace_id")) == stored["n_production"]
     assert not written.apply(lambda column: column.str.match(r"[=+@-]").any()).any()

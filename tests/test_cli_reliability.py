@@ -23,7 +23,7 @@ def written(folder: Path) -> Path:
 
 def test_the_answer_comes_first(tmp_path: Path) -> None:
     said = run("reliability", written(tmp_path), "--resamples", 200).stdout
-    assert said.startswith("Reliability is 0.")
+    assert said.startswith("Read run as trial, success as outcome.\nReliability is 0.")
     assert "runs a task without perturbation: 4" in said
     assert "--full" in said
 
@@ -53,7 +53,7 @@ def test_data_that_allow_nothing_exit_with_1_and_bad_input_with_2(tmp_path: Path
     one = tmp_path / "one.csv"
     one.write_text("task_id,run,success\na,1,yes\n", encoding="utf-8")
     assert "no score can be computed" in run("reliability", one, code=1).stderr
-    assert "column 'success' is missing" in run("reliability", broken(tmp_path), code=2).stderr
+    assert "no column holds the outcome" in run("reliability", broken(tmp_path), code=2).stderr
     run("reliability", tmp_path / "none.csv", code=2)
 
 
@@ -72,7 +72,7 @@ def test_a_store_is_measured_by_its_labels_and_says_what_is_left_out(tmp_path: P
     for part in (
         "success from labels: 1 adjudicated, 82 undisputed",
         "runs with a perturbation: fault 12, structure 12, prompt 12",
-        "left out 2 runs (1: its labels differ and nobody has adjudicated; "
+        "Left out: 2 runs (1: its labels differ and nobody has adjudicated; "
         "1: it has a verdict but no label, and judges err)",
         "next: Adjudicate 1 run: the labels differ.",
         "next: Run each task 1 more time",
@@ -99,7 +99,10 @@ def test_agents_of_a_store_are_chosen_and_no_store_is_said_clearly(tmp_path: Pat
     assert "41 runs of 6 tasks" in said
     said = run("reliability", "--store", tmp_path / "none.duckdb", code=2).stderr
     assert "no RUNS, and there is no store" in said
-    assert "of one agent" in run("reliability", written(tmp_path), "--model", "x", code=2).stderr
+    assert (
+        "--where COLUMN=VALUE"
+        in run("reliability", written(tmp_path), "--model", "x", code=2).stderr
+    )
     plain = tmp_path / "plain.duckdb"
     made = make_world(plain)
     made.label("Ann", dict.fromkeys(made.drawn, "complete"))

@@ -105,11 +105,11 @@ def test_ceilings_of_a_store_are_those_of_labels_that_all_reviewers_accept(
         ("", 2, "the file is empty"),
         ("class,task\ncomplete,a\n", 2, "neither is there"),
         ("class,usefulness,feedback\ncomplete,1,up\n", 2, "both are there"),
-        ("kind,usefulness\ncomplete,1\n", 2, "needs a column class or outcome"),
-        ("class,usefulness\nwon,1\n", 1, "no run can be used (1: the class is not one of"),
-        ("class,usefulness\ncomplete,101\n", 1, "1: usefulness is not a number from 0 to 100"),
+        ("kind,usefulness\ncomplete,1\n", 2, "column 'class' is missing"),
+        ("class,usefulness\nwon,1\n", 2, "--map won=CLASS reads them, as one of complete"),
+        ("class,usefulness\ncomplete,101\n", 1, "usefulness is a number from 0 to 100"),
         ("class,usefulness\ncomplete,90\npartial_plus,40\n", 1, "no run of partial_minus or"),
-        ("class,feedback\ncomplete,maybe\n", 1, "feedback is neither up nor down, 1 nor 0"),
+        ("class,feedback\ncomplete,maybe\n", 1, "feedback is up or down, 1 or 0"),
     ],
 )
 def test_tables_without_a_credit_say_why(
@@ -131,5 +131,6 @@ def test_feedback_and_tasks_are_read(asr: Run, tmp_path: Path) -> None:
     found = json.loads(asr("taxonomy", "fit-credit", str(path), "--json").stdout)
     assert found["credit"]["value"] == pytest.approx(0.5)
     assert (found["n"], found["n_tasks"], found["by_task"]) == (30, 10, True)
-    assert found["set_aside"] == {"feedback is neither up nor down, 1 nor 0": 1}
+    (unread,) = found["reading"]["left_out"]
+    assert (unread["code"], unread["rows"], unread["first"]["line"]) == ("bad_value", 1, 32)
     assert found["credit"]["method"] == "jackknife over tasks, t"

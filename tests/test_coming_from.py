@@ -94,8 +94,8 @@ def test_the_commands_of_a_section_run(section: str, asr: Callable[..., Result])
         assert "0 imported, 3 already there" in asr("import", "langfuse", "--yes").stdout
     if section in ("Label Studio", "Argilla"):
         assert "9 stored in production-001" in said[2]
-        assert "skipped: 2: not blind" in said[2]
-        assert "skipped: 1: a skipped trace" in said[2]
+        assert "(2 not blind, first line" in said[2]
+        assert "1 of a skipped trace" in said[2]
         asr("export", "labels", "labels-stored.csv", "--batch", "production-001")
         rows = Path("labels-stored.csv").read_text("utf-8").splitlines()
         assert sum(row.startswith("q") and ",Ann," in row for row in rows) == 5

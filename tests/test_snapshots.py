@@ -98,10 +98,10 @@ compare-nothing-left =1: compare runs.csv after.jsonl --from 2031-01-01
 layers-own-json: layers @own --json
 # Repeated trials
 trials-text: trials trials.csv --tasks tasks.csv --model maker/model-x --full --baseline \
-trials-before.csv
+trials-before.csv --max-left-out .05
 trials-short-html: trials trials-before.csv -k 1,2,4,8 --tasks tasks.csv --html trials.html
 trials-json: trials trials.csv --tasks tasks.csv --model maker/model-x --steps 8 --json --baseline \
-trials-before.csv
+trials-before.csv --max-left-out .05
 trials-failures: trials trials-tagged.csv --full
 trials-markdown: trials trials-before.csv --g-threshold .75 --retries 1 --markdown
 trials-models =2: trials trials.csv
@@ -311,7 +311,7 @@ labels-and-verdicts-brought-in =1:
     verdicts import own-judge-3.csv --judge judge-2 --json @own
     verdicts import demo-judge-2.csv --judge other @own
 labels-import-no-class =2: labels import bad-labels.csv @own
-labels-import-elsewhere =2: labels import human.csv @own
+labels-import-elsewhere =1: labels import human.csv @own
 verdicts-no-name =2: verdicts import own-judge-2.csv --judge source:x @own
 taxonomy-forked:
     taxonomy use fork.toml @own

@@ -355,7 +355,7 @@ def test_the_catalogue_of_tags_moves_no_fingerprint_and_has_a_default() -> None:
         ({"a": {"definition": "x", "test": 1, "example": "z"}}, "test must be a text"),
         ({"a": {"why": "x"}}, "unknown key 'why'"),
         ({"a;b": {"definition": "x", "test": "y", "example": "z"}}, "no comma or semicolon"),
-        ({"a" * 41: {"definition": "x", "test": "y", "example": "z"}}, "1 to 40 characters"),
+        ({"a" * 81: {"definition": "x", "test": "y", "example": "z"}}, "1 to 80 characters"),
         ({t: {"definition": "x", "test": "y", "example": "z"} for t in ("a", "A")}, "twice"),
         ({f"t{k}": {"definition": "x", "test": "y", "example": "z"} for k in range(101)}, "many"),
         ({"a": 1}, "taxonomy: "),

@@ -8,10 +8,9 @@ from typing import Any
 
 import streamlit as st
 
-from calibration.analyses.imports import import_labels, import_verdicts
+from calibration.analyses.imports import TableImport, import_labels, import_verdicts
 from calibration.errors import CalibrationError
 from calibration.store import Store
-from calibration.store.traces import ImportResult
 
 IMPORTED = "file_import_done"
 MAX_NAME = 120
@@ -84,17 +83,18 @@ def told() -> None:
         st.text(message)
 
 
-def _take_in(what: str, upload: Any, store_file: Callable[[Path], ImportResult[Any]]) -> None:
+def _take_in(what: str, upload: Any, store_file: Callable[[Path], TableImport[Any]]) -> None:
     """Store one uploaded file and draw the page again, or say why not."""
     if upload is None:
         st.text("Choose a file first.")
         return
     with st.spinner("Importing"), on_disk([upload]) as ((path,), folder):
         try:
-            done = store_file(path)
+            imported = store_file(path)
         except CalibrationError as error:
             st.text(f"Nothing was imported: {as_uploaded(str(error), folder)}")
             return
+    done = imported.stored
     parts = [f"{len(done.imported):,} {what} imported"]
     unknown = ", ".join(done.unknown[:NAMED]) + ", …" * (len(done.unknown) > NAMED)
     for n, kind in (
@@ -103,9 +103,11 @@ def _take_in(what: str, upload: Any, store_file: Callable[[Path], ImportResult[A
         (len(done.unknown), f"for traces that are not in the store ({unknown})"),
         (len(done.settled), "final labels of adjudication imported"),
         (len(done.settled_before), "final labels differ from those in force (kept)"),
-        (len(done.set_aside), "skipped: no blind label of a reviewer"),
+        (len(done.replaced), "replaced by a later one"),
     ):
         if n:
             parts.append(f"{n:,} {kind}")
-    st.session_state[IMPORTED] = "; ".join(parts) + "."
+    reading = (*imported.reading.lines, imported.reading.folded_line)
+    lines = [line if line.endswith(".") else f"{line}." for line in reading if line]
+    st.session_state[IMPORTED] = " ".join([*lines, "; ".join(parts) + "."])
     st.rerun()

@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from calibration.errors import CalibrationError, InputError, LabelRefusedError
 from calibration.records import (
+    MAX_TAG,
+    MAX_TAGS,
     NO_VERDICT,
     SOURCE_JUDGE,
     LabelDraft,
-    SetAside,
     Verdict,
     Violation,
 )
@@ -24,18 +25,40 @@ from calibration.store import (
     import_token,
     reviewer_id_of,
 )
-from calibration.tables.labels import EXPOSED, LabelRow, VerdictRow, label_rows, verdict_rows
-from calibration.tables.rows import Source, cell_text, located, none_of, place_of
-from calibration.tables.vocabulary import Rest, Vocabulary, check_map
+from calibration.tables.labels import (
+    LabelRow,
+    VerdictRow,
+    counted,
+    latest_labels,
+    latest_verdicts,
+    read_labels,
+    read_verdict_rows,
+    reading_of_answers,
+)
+from calibration.tables.reading import Reading, ReadingOptions
+from calibration.tables.rows import Source, bounded_tags, located, place_of, tag_words
+from calibration.tables.scales import class_of_grade
+from calibration.tables.vocabulary import Rest, check_words, read_words
+from calibration.tables.words import cell
 from calibration.taxonomy import Taxonomy
+from calibration.text import counted as counted_of
 from calibration.text import names_there
-from calibration.trace_formats.fields import class_of_grade, wrong
+from calibration.trace_formats.fields import wrong
 from calibration.trace_formats.json_scanner import decode_text
 from calibration.trace_formats.reliability_fields import read_violations
 
+K = TypeVar("K", str, tuple[str, str])
 R = TypeVar("R", LabelRow, VerdictRow)
 
-SKIPPED, NOT_NAMED = "a skipped trace, no label", "not named"
+NOT_NAMED = "not named"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableImport(Generic[K]):
+    """What an import of labels or verdicts stored, and what was read of the table."""
+
+    stored: ImportResult[K]
+    reading: Reading
 
 
 def import_verdicts(
@@ -43,15 +66,17 @@ def import_verdicts(
     source: Source,
     *,
     judge_id: str,
-    mapped: Mapping[str, str] | None = None,
+    options: ReadingOptions | None = None,
     rest: Rest | None = None,
-) -> ImportResult[str]:
-    """Store the verdicts of a CSV, JSONL or Parquet file, with the columns of `verdict_rows`.
+) -> TableImport[str]:
+    """Store the verdicts of a CSV, JSONL or Parquet file, with the columns of `read_verdict_rows`.
 
-    `mapped` has the class of verdicts that are none, `rest` what every other one is taken as. A row
-    with a grade and no outcome has the class that the grade proposes (`class_of_grade`), for a
-    person to confirm. Raises InputError if a row is invalid (then nothing of the file is stored);
-    CalibrationError if no verdict is for a trace of the store.
+    Words are classes of the taxonomy in any spelling that folds alike, or pass and fail: its
+    success and its failed check. `rest` is what every other one is taken as. A row with a grade and
+    no outcome has the class that the grade proposes (`class_of_grade`), for a person to confirm; a
+    row with neither is no verdict. Of two rows for one sample of a trace the later counts. Raises
+    InputError if a row is invalid (then nothing of the file is stored); CalibrationError if no
+    verdict is for a trace of the store.
     """
     path = place_of(source)
     if not judge_id.strip() or judge_id.startswith(SOURCE_JUDGE):
@@ -60,36 +85,41 @@ def import_verdicts(
             f"with the traces), got {judge_id!r}"
         )
     taxonomy = store.taxonomy()
-    verdicts, known = [], (*taxonomy.names, NO_VERDICT)
-    words = Vocabulary(mapped=mapped or {}, rest=rest, classes=taxonomy.names)
-    found = _named(store, path, verdict_rows(source, graded=True))
-    check_map(words, path, {row.outcome for row in found})
-    for row in found:
-        row = replace(row, outcome=words.taken(row.outcome))
-        grade = None if row.outcome else row.grade
-        if not row.outcome and grade is None:
-            raise InputError(f"{path}, line {row.line}: field 'outcome' is missing")
-        verdicts.append(
-            Verdict(
-                judge_id=judge_id.strip(),
-                trace_id=row.trace_id,
-                outcome=class_of_grade(grade, taxonomy) if grade else _class_of(path, row, known),
-                proposed=grade is not None,
-                sample=row.sample,
-                reason=row.reason,
-                evidence=row.evidence,
-                grade=row.grade,
-                cause=row.cause if row.outcome in ("", NO_VERDICT) else None,
-                detail=_detail(row),
-            )
+    table = read_verdict_rows(source, options, graded=True)
+    words = read_words(table, taxonomy, options, rest=rest)
+    check_words(table, words)
+    left_out = counted(table.left_out)
+    rows = [replace(row, outcome=words.taken_as[row.outcome]) for row in table.rows]
+    # A sample is one of the judge that is named, whoever the file names.
+    latest = latest_verdicts(rows, path, left_out)
+    verdicts = [
+        Verdict(
+            judge_id=judge_id.strip(),
+            trace_id=row.trace_id,
+            outcome=class_of_grade(grade, taxonomy) if grade else row.outcome or NO_VERDICT,
+            proposed=grade is not None,
+            sample=row.sample,
+            reason=row.reason,
+            evidence=row.evidence,
+            grade=row.grade,
+            cause=row.cause if row.outcome in ("", NO_VERDICT) else None,
+            detail=_detail(row),
         )
+        for row in _named(store, path, latest)
+        for grade in [None if row.outcome else row.grade]
+    ]
     done = store.add_verdicts(verdicts)
     if verdicts and len(done.unknown) == len(verdicts):
         raise CalibrationError(
             f"{path}: none of its {len(verdicts)} verdicts is for a trace of this store; "
             "import the traces first"
         )
-    return done
+    return TableImport(
+        stored=done,
+        reading=reading_of_answers(
+            table, left_out.listed(), roles=("trace_id", "outcome", "judge"), words=words
+        ),
+    )
 
 
 def _detail(row: VerdictRow) -> str | None:
@@ -101,21 +131,19 @@ def _detail(row: VerdictRow) -> str | None:
 
 def _named(store: Store, path: str, rows: Iterable[R]) -> list[R]:
     """Return rows by trace id where the file names traces by the ids of their source."""
-    found = list(rows)
-    ids = store.ids_by_source({row.trace_id for row in found})
-    for row in found:
-        of = ids.get(row.trace_id, [])
-        if len(of) > 1:
+    listed = list(rows)
+    by_source = store.ids_by_source({row.trace_id for row in listed})
+    for row in listed:
+        traces = by_source.get(row.trace_id, [])
+        if len(traces) > 1:
             with located(path, row.line):
-                raise wrong("trace_id", f"names {len(of)} traces, {of[0]} and others", row.trace_id)
-    return [replace(r, trace_id=ids[r.trace_id][0]) if r.trace_id in ids else r for r in found]
-
-
-def _class_of(path: str, row: LabelRow | VerdictRow, known: Sequence[str]) -> str:
-    if row.outcome not in known:
-        with located(path, row.line):
-            raise none_of("outcome", row.outcome, known)
-    return row.outcome
+                raise wrong(
+                    "trace_id", f"names {len(traces)} traces, {traces[0]} and others", row.trace_id
+                )
+    return [
+        replace(row, trace_id=by_source[row.trace_id][0]) if row.trace_id in by_source else row
+        for row in listed
+    ]
 
 
 def import_labels(
@@ -123,48 +151,51 @@ def import_labels(
     source: Source,
     *,
     batch_id: str,
-    mapped: Mapping[str, str] | None = None,
+    options: ReadingOptions | None = None,
     people: Mapping[str, str] | None = None,
     exposed: bool = False,
-) -> ImportResult[tuple[str, str]]:
-    """Store the labels of a CSV, JSONL or Parquet file, with the columns of `label_rows`.
+    replacing: bool = False,
+) -> TableImport[tuple[str, str]]:
+    """Store the labels of a CSV, JSONL or Parquet file, with the columns of `read_labels`.
 
-    `mapped` has the class of labels that are none, `people` the name of reviewers of the file. With
-    `exposed` all labels are stored as not blind. Tags are separated by semicolons; `sub_goals` is a
-    JSON object of states by sub-goal id, and `violations` a JSON list of constraint, severity and
-    step; empty: nobody asked for any. An adjudicated row is the consensus of its trace, and counted
-    as `settled`. Rows that are no blind label of a reviewer (skipped, exposed) are set aside.
-    Raises InputError if a row is invalid (then nothing of the file is stored); CalibrationError if
-    no label is for a trace of the batch.
+    Words are classes of the taxonomy in any spelling that folds alike, or pass and fail: its
+    success and its failed check. `people` has the name of reviewers of the file. With `exposed` all
+    labels are stored as not blind. Tags are separated by semicolons; `sub_goals` is a JSON object
+    of states by sub-goal id, and `violations` a JSON list of constraint, severity and step; empty:
+    nobody asked for any. An adjudicated row is the consensus of its trace, and counted as
+    `settled`. A label that is later than the stored one by its own time, or any other one if
+    `replacing`, is a new event; the stored one stays in the log. Rows that are no blind label of a
+    reviewer (skipped, exposed) are left out. Raises InputError if a row is invalid (then nothing of
+    the file is stored); CalibrationError if no label is for a trace of the batch.
     """
-    taxonomy = store.taxonomy()
-    path, words = place_of(source), Vocabulary(mapped=mapped or {}, classes=taxonomy.names)
-    read = _named(store, path, label_rows(source))
-    check_map(words, path, {row.outcome for row in read})
-    every = [
-        (replace(row, outcome=words.taken(row.outcome)), _no_label(row, exposed)) for row in read
-    ]
-    counted = [row for row, why in every if why is None]
-    aside = [SetAside(file=path, line=row.line, reason=why) for row, why in every if why]
-    for row in counted:
-        _check_texts(path, row)
-    for row in counted:
-        _class_of(path, row, taxonomy.names)
-    decided = [_decision(taxonomy, batch_id, row) for row in counted if row.adjudicated]
-    rows = [row for row in counted if not row.adjudicated]
-    named, there = people or {}, {row.reviewer for row in rows}
-    for who in named:
-        if who not in there:
-            known = names_there(who, sorted(there))
-            raise InputError(f"--people: no label of {who!r:.80} in {path}; {known}")
-    names = [_reviewer(path, row, named) for row in rows]
+    taxonomy, path = store.taxonomy(), place_of(source)
+    table = read_labels(source, options)
+    words = read_words(table, taxonomy, options)
+    check_words(table, words)
+    left_out = counted(table.left_out)
+    counting = []
+    for written in table.rows:
+        row = replace(written, outcome=words.taken_as[written.outcome])
+        if not row.outcome:
+            left_out.add("skipped", row.line)
+        elif row.exposed and not exposed:
+            left_out.add("not_blind", row.line)
+        else:
+            _check_texts(path, row)
+            counting.append(row)
+    latest = _named(store, path, latest_labels(counting, path, left_out))
+    decided = [_decision(taxonomy, batch_id, row) for row in latest if row.adjudicated]
+    rows = [row for row in latest if not row.adjudicated]
+    names = _reviewers(path, rows, people or {})
     marks = [_marks(path, row) for row in rows]
     drafts = [
-        _draft(taxonomy, batch_id, reviewer_id_of(name), row, *of)
-        for row, name, of in zip(rows, names, marks, strict=True)
+        _draft(taxonomy, batch_id, reviewer_id_of(name), row, mark)
+        for row, name, mark in zip(rows, names, marks, strict=True)
     ]
-    done = store.import_labels(batch_id, drafts, names=list(dict.fromkeys(names)), exposed=exposed)
-    if drafts and not (done.imported or done.already_there or done.changed):
+    done = store.import_labels(
+        batch_id, drafts, names=list(dict.fromkeys(names)), exposed=exposed, replacing=replacing
+    )
+    if drafts and not (done.imported or done.already_there or done.changed or done.replaced):
         raise CalibrationError(
             f"{path}: none of its {len(drafts)} labels is for a trace of batch {batch_id!r}; "
             "name the batch with --batch"
@@ -177,13 +208,30 @@ def import_labels(
             settled=settled.imported,
             settled_before=settled.changed,
         )
-    return replace(done, set_aside=tuple(aside))
+    n_tags = sum(mark.beyond for mark in marks)
+    reading = reading_of_answers(
+        table,
+        left_out.listed(),
+        roles=("trace_id", "reviewer", "outcome", "updated_at"),
+        words=words,
+        notes=[
+            f"{counted_of(n_tags, 'tag')} left out: a label has at most {MAX_TAGS} tags of "
+            f"{MAX_TAG} characters."
+        ]
+        if n_tags
+        else [],
+    )
+    return TableImport(stored=done, reading=reading)
 
 
-def _no_label(row: LabelRow, exposed: bool) -> str | None:
-    if not row.outcome:
-        return SKIPPED
-    return EXPOSED if row.exposed and not exposed else None
+def _reviewers(path: str, rows: Sequence[LabelRow], people: Mapping[str, str]) -> list[str]:
+    """Return the name of the reviewer of each row."""
+    present = {row.reviewer for row in rows}
+    for who in people:
+        if who not in present:
+            known = names_there(who, sorted(present))
+            raise InputError(f"--people: no label of {who!r:.80} in {path}; {known}")
+    return [_reviewer(path, row, people) for row in rows]
 
 
 def _decision(taxonomy: Taxonomy, batch_id: str, row: LabelRow) -> LabelDraft:
@@ -211,28 +259,38 @@ def _reviewer(path: str, row: LabelRow, people: Mapping[str, str]) -> str:
     return name
 
 
-def _marks(
-    path: str, row: LabelRow
-) -> tuple[tuple[str, ...], dict[str, str], tuple[Violation, ...] | None]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Marks:
+    """What a label marks besides its class; `beyond` : tags that are too long or too many."""
+
+    tags: tuple[str, ...]
+    beyond: int
+    sub_goals: dict[str, str]
+    violations: tuple[Violation, ...] | None
+
+
+def _marks(path: str, row: LabelRow) -> _Marks:
     """Return tags, sub-goals and violations; lists and objects are accepted as they are."""
-    tags, given, at = row.tags or (), row.sub_goals or "{}", "tags"
+    written: object = row.sub_goals if cell(row.sub_goals) else "{}"
+    at = "tags"
     try:
-        cleaned = clean_tags(list(map(str, tags)) if isinstance(tags, list) else [str(tags or "")])
+        tags, beyond = bounded_tags(tag_words({"tags": row.tags}, "tags", split=";"))
+        tags = clean_tags(tags)
         at = "sub_goals"
-        sub_goals = decode_text(given) if isinstance(given, str) else given
+        sub_goals = decode_text(written) if isinstance(written, str) else written
         if not isinstance(sub_goals, dict):
-            raise ValueError(f"must be an object, got {given!r:.80}")
+            raise ValueError(f"must be an object, got {written!r:.80}")
         check_sub_goals(sub_goals, sub_goals)
         at = "violations"
         violations = _violations(row.violations)
     except (LabelRefusedError, ValueError, TypeError) as error:
         raise InputError(f"{path}, line {row.line}, field {at!r}: {error}") from error
-    return cleaned, sub_goals, violations
+    return _Marks(tags=tags, beyond=beyond, sub_goals=sub_goals, violations=violations)
 
 
 def _violations(given: object) -> tuple[Violation, ...] | None:
     """Return violations of a JSON list; None where the cell is empty: nobody asked for any."""
-    if not cell_text(given):
+    if not cell(given):
         return None
     found = read_violations(decode_text(given) if isinstance(given, str) else given)
     check_violations(found)
@@ -248,12 +306,11 @@ def _check_texts(path: str, row: LabelRow) -> None:
 
 
 def _draft(
-    taxonomy: Taxonomy, batch_id: str, reviewer_id: str, row: LabelRow,
-    tags: tuple[str, ...], sub_goals: dict[str, str], violations: tuple[Violation, ...] | None,
-) -> LabelDraft:  # fmt: skip
+    taxonomy: Taxonomy, batch_id: str, reviewer_id: str, row: LabelRow, marks: _Marks
+) -> LabelDraft:
     return LabelDraft(
         client_token=import_token(
-            batch_id, taxonomy.version, reviewer_id, row.trace_id, row.outcome
+            batch_id, taxonomy.version, reviewer_id, row.trace_id, row.outcome, row.updated_at
         ),
         trace_id=row.trace_id,
         reviewer_id=reviewer_id,
@@ -262,7 +319,8 @@ def _draft(
         rationale=row.rationale,
         evidence=row.evidence,
         confidence=row.confidence,
-        tags=tags,
-        sub_goals=sub_goals,
-        violations=violations,
+        tags=marks.tags,
+        sub_goals=marks.sub_goals,
+        violations=marks.violations,
+        given_at=row.updated_at,
     )

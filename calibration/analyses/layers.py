@@ -18,18 +18,12 @@ from calibration.runs.results import FAILED, TIMED_OUT
 from calibration.statistics.estimate import Estimate
 from calibration.statistics.means import clustered_share
 from calibration.store import Store
-from calibration.tables.rows import (
-    YES,
-    Row,
-    Source,
-    any_rows,
-    cell_flag,
-    cell_text,
-    missing,
-    place_of,
-)
+from calibration.tables.columns import Columns, named_columns
+from calibration.tables.reading import Reading, ReadingOptions, reading_of
+from calibration.tables.rows import OpenTable, Row, Source, open_table
+from calibration.tables.words import cell, fold, is_missing, truth
 from calibration.taxonomy import Taxonomy
-from calibration.text import counted
+from calibration.text import counted, names_there
 from calibration.trace_formats.fields import FieldError, wrong
 
 GATE, REVIEW, SIGNAL, USER = LAYERS = ("ci_gate", "weekly_review", "production_signal", "user")
@@ -37,8 +31,6 @@ OF_FAILURES = ("trace_id", "failure_type", "task_id", "layer")
 NOT_LABELLED = "not labelled"
 MOST_LAYERS, MOST_TYPES, MOST_NAME, MOST_FAILURES = 10, 200, 100, 1_000_000
 EXAMPLES = 5
-
-TRUTHS = (*YES, "t", "y")
 
 NOT_HERE = (
     "A failure that no layer caught and nobody wrote down is in no row: the shares are of the "
@@ -103,6 +95,7 @@ class LayersAnalysis:
     confidence_level: float
     notes: tuple[str, ...]
     set_aside: tuple[LeftOutRows, ...]
+    reading: Reading | None
     simulated: bool
     fingerprint: str
 
@@ -116,7 +109,11 @@ class _Failures:
 
 
 def layers_of_table(
-    path: Source, *, layers: Sequence[str] = (), confidence_level: float = 0.95
+    path: Source,
+    *,
+    layers: Sequence[str] = (),
+    options: ReadingOptions | None = None,
+    confidence_level: float = 0.95,
 ) -> LayersAnalysis:
     """Read which layer caught which failure, and estimate the share that each layer catches.
 
@@ -155,39 +152,43 @@ def layers_of_table(
     >>> found.by("ci_gate").share.value, found.by("user").alone.value
     (0.6, 0.4)
     """
-    asked = _checked_layers(layers)
+    asked, options = _checked_layers(layers), options or ReadingOptions()
+    table = open_table(path, options)
+    name = table.place
+    found = _columns(table, asked, options)
+    columns, by_role = found.layers, found.columns.by_role
     aside: Counter[str] = Counter()
     first: dict[str, list[str]] = {}
     caught: dict[tuple[str, str], set[str]] = {}
     tasks: dict[str, str] = {}
-    columns: tuple[str, ...] = ()
-    name, by_row = place_of(path), False
-    for line, row in any_rows(path):
-        if not columns:
-            columns, by_row = _columns(row, asked, name), "layer" in row
-        later = [layer for layer in LAYERS if layer in row and layer not in columns]
-        if later and not (by_row or asked):
+    for line, row in table.rows:
+        later = [layer for layer in LAYERS if layer in row and layer not in table.columns]
+        if later and not (found.by_row or asked):
             raise InputError(
-                f"{name}, line {line}: has {later[0]!r}, which the first row lacks; give every row "
+                f"{name}, line {line}: has {later[0]!r}, which the first rows lack; give every row "
                 "the same fields"
             )
+        ours = {role: row.get(column) for role, column in by_role.items()}
         try:
-            key, by = _failure(row, columns, by_row)
+            key, by = _failure(ours, columns, found.by_row)
         except FieldError as error:
-            reason = str(error).partition(", got ")[0]
+            reason, _, value = str(error).partition(", got ")
+            is_unnamed = reason.startswith("field 'trace_id'")
+            table.left_out.add("missing_trace_id" if is_unnamed else "bad_value", line, value)
             aside[reason] += 1
             if aside[reason] <= EXAMPLES:
                 first.setdefault(reason, []).append(f"line {line}: {error}")
             continue
         caught.setdefault(key, set()).update(by)
-        task = cell_text(row.get("task_id"))
-        if task:
+        task = cell(ours.get("task_id"))
+        if not is_missing(task):
             tasks.setdefault(key[0], task)
         if len(caught) > MOST_FAILURES:
             raise InputError(f"{name}: more than {MOST_FAILURES:,} failures; split the file")
     if not caught:
         why = "; ".join(f"{n:,}: {reason}" for reason, n in aside.items())
         raise CalibrationError(f"{name}: holds no failure{f' ({why:.400})' if why else ''}")
+    n_left_out = sum(table.left_out.counts.values())
     missing = [] if asked else [layer for layer in LAYERS if layer not in columns]
     users = columns[-1] if asked or USER in columns else None
     return _analysis(
@@ -201,6 +202,15 @@ def layers_of_table(
             LeftOutRows(reason=reason, n=n, examples=tuple(first[reason]))
             for reason, n in aside.items()
         ],
+        reading=reading_of(
+            found.columns,
+            roles=(*OF_FAILURES, *columns) if not found.by_row else OF_FAILURES,
+            left_out=table.left_out.listed(),
+            place=name,
+            rows=table.n_rows,
+            used=table.n_rows - n_left_out,
+            max_left_out=None,
+        ),
     )
 
 
@@ -223,36 +233,72 @@ def _checked_layers(layers: Sequence[str]) -> tuple[str, ...]:
     return tuple(named)
 
 
-def _columns(row: Row, asked: tuple[str, ...], name: str) -> tuple[str, ...]:
-    """Return the layers that a table records."""
-    for needed in ("trace_id", "failure_type"):
-        if needed not in row:
-            raise missing(name, needed, row)
-    if "layer" in row:
-        return asked or LAYERS
-    found = tuple(layer for layer in asked or LAYERS if layer in row)
-    if len(found) < 2 or (asked and found != asked):
+@dataclass(frozen=True, slots=True)
+class _LayerColumns:
+    """The layers that a table records, its columns, and whether a row is one catch."""
+
+    layers: tuple[str, ...]
+    columns: Columns
+    by_row: bool
+
+
+def _columns(table: OpenTable, asked: tuple[str, ...], options: ReadingOptions) -> _LayerColumns:
+    """Return what a table of failures records; raise if a column is missing."""
+    layers = asked or LAYERS
+    columns = named_columns(
+        table.columns,
+        place=table.place,
+        roles=(*OF_FAILURES, *layers),
+        chosen=options.columns,
+        sample=table.sample,
+    )
+    for needed in OF_FAILURES[:2]:
+        if needed not in columns.by_role:
+            raise InputError(
+                f"{table.place}: no column is {needed}; {names_there(needed, table.columns)}: "
+                f"--column {needed}=NAME"
+            )
+    if "layer" in columns.by_role:
+        return _LayerColumns(layers, columns, True)
+    present = tuple(layer for layer in layers if layer in columns.by_role)
+    if len(present) < 2 or (asked and present != asked):
         raise InputError(
-            f"{name}: needs a column 'layer', or a yes-or-no column for each of "
-            f"{', '.join(asked or LAYERS):.300}; name others with --layer, in order"
+            f"{table.place}: needs a column 'layer', or a yes-or-no column for each of "
+            f"{', '.join(layers):.300}; name others with --layer, in order"
         )
-    return found
+    return _LayerColumns(present, columns, False)
 
 
 def _failure(
     row: Row, layers: Sequence[str], by_row: bool
 ) -> tuple[tuple[str, str], Sequence[str]]:
     """Return run and type of a row, and the layers that caught it."""
-    trace_id, kind = (cell_text(row.get(name)) for name in ("trace_id", "failure_type"))
+    trace_id, kind = (_text(row, name) for name in ("trace_id", "failure_type"))
     for name, text, most in (("trace_id", trace_id, 4_096), ("failure_type", kind, MOST_NAME)):
         if not text or len(text) > most or not text.isprintable():
             raise wrong(name, f"must be 1 to {most:,} printable characters", text)
     if not by_row:
-        return (trace_id, kind), [layer for layer in layers if cell_flag(row, layer)]
-    layer = cell_text(row.get("layer"))
-    if layer and layer not in layers:
+        return (trace_id, kind), [layer for layer in layers if _is_yes(row, layer)]
+    layer = _text(row, "layer")
+    spelled = {fold(name): name for name in layers}
+    if layer and fold(layer) not in spelled:
         raise wrong("layer", f"must be one of {', '.join(layers)} (--layer names others)", layer)
-    return (trace_id, kind), [layer] if layer else []
+    return (trace_id, kind), [spelled[fold(layer)]] if layer else []
+
+
+def _text(row: Row, name: str) -> str:
+    """Return the text of a cell, empty where it is missing."""
+    text = cell(row.get(name))
+    return "" if is_missing(text) else text
+
+
+def _is_yes(row: Row, name: str) -> bool:
+    """Return a yes or no of a row; an empty cell is no."""
+    text = _text(row, name)
+    verdict = truth(text)
+    if text and verdict is None:
+        raise wrong(name, "must say yes or no", text)
+    return bool(verdict)
 
 
 def layers_of_store(store: Store, *, confidence_level: float = 0.95) -> LayersAnalysis:
@@ -381,12 +427,12 @@ def _signalled(traces: pd.DataFrame, operation: pd.DataFrame) -> set[str]:
 
 
 def _happened(value: Any) -> bool:
-    word = cell_text(value).casefold()
-    return word in TRUTHS or _amount(word) > 0
+    word = cell(value)
+    return truth(word) is True or _amount(word) > 0
 
 
 def _negative(feedback: pd.Series) -> pd.Series:
-    words = feedback.map(cell_text)
+    words = feedback.map(cell)
     worths = feedback_worths(words.tolist())
     return words.map(lambda word: -1 <= worths.get(word, _amount(word)) < 0).astype(bool)
 
@@ -409,6 +455,7 @@ def _analysis(
     confidence_level: float,
     notes: Sequence[str],
     set_aside: Sequence[LeftOutRows] = (),
+    reading: Reading | None = None,
     simulated: bool = False,
 ) -> LayersAnalysis:
     of_type: dict[str, dict[str, frozenset[str]]] = {}
@@ -436,6 +483,7 @@ def _analysis(
         confidence_level=confidence_level,
         notes=tuple(notes),
         set_aside=tuple(set_aside),
+        reading=reading,
         simulated=simulated,
         fingerprint=settings_digest(
             {

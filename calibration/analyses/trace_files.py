@@ -11,7 +11,7 @@ from pathlib import Path
 from calibration.analyses.reference_traces import is_reference
 from calibration.errors import InputError, TraceFormatError
 from calibration.files import Spool
-from calibration.records import LabelDraft, SetAside, Verdict, Workflow
+from calibration.records import LabelDraft, SetAside, Workflow
 from calibration.store import (
     MAX_TEXT,
     ImportResult,
@@ -33,7 +33,7 @@ from calibration.trace_formats import (
     detect,
     read_traces,
 )
-from calibration.trace_formats.base import HumanScore, Item
+from calibration.trace_formats.base import HumanScore, Item, RunGrades, ScoreRules
 from calibration.trace_formats.json_scanner import share_read
 from calibration.trace_formats.said import unseen_in
 from calibration.trace_formats.spans import SINCE
@@ -48,6 +48,7 @@ SUPERSEDED = "superseded: the same sample and epoch of one eval was run again"
 
 TELL_EVERY = 500
 MAX_FILES, MAX_WALKED = 100_000, 300_000
+MOST_UNREAD = 8  # fields that are named
 
 NOT_READ = "not read"
 COMPRESSED = (".gz", ".zst")
@@ -60,9 +61,7 @@ class Beside:
     trace_id: str
     file: str
     line: int | None
-    verdict: Verdict | None
-    more: tuple[Verdict, ...]
-    human: tuple[HumanScore, ...]
+    grades: RunGrades
 
 
 class RunsRead:
@@ -80,9 +79,7 @@ class RunsRead:
                 trace_id=run.trace.trace_id,
                 file=run.file,
                 line=run.line,
-                verdict=run.verdict,
-                more=run.more,
-                human=run.human,
+                grades=run.grades,
             )
         )
 
@@ -132,12 +129,16 @@ Told = Callable[[FilesProgress], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesRead:
-    """The content of some files, read to the end and not yet stored."""
+    """The content of some files, read to the end and not yet stored.
+
+    `rules` : what their scores are taken as, decided for each name over all files.
+    """
 
     paths: tuple[Path, ...]
     files: tuple[FileRead, ...]
     set_aside: tuple[SetAside, ...]
     preview: Preview
+    rules: ScoreRules
 
     def without_runs(self) -> "FilesRead":
         """Return what is shown of the files, without their runs."""
@@ -164,7 +165,8 @@ class FileImported:
 class ImportReport:
     """Results of an import; `changed` runs are also in `set_aside` with the reason.
 
-    `human_scores` of people are in the files; `labels` were made of them, on request only.
+    `human_scores` of people are in the files; `labels` were made of them, on request only. `notes`
+    say what the numbers of each score name were taken as, and what they need to be verdicts.
     """
 
     files: int
@@ -183,6 +185,7 @@ class ImportReport:
     superseded: int
     set_aside: tuple[SetAside, ...]
     by_file: tuple[FileImported, ...]
+    notes: tuple[str, ...] = ()
 
 
 def read_files(
@@ -195,7 +198,10 @@ def read_files(
     with the format ``not read``. Traces lie on the disk, so that files may be larger than the
     memory. `told` is called after every file, and every 500 runs within a file.
 
-    Raises InputError if a path does not exist; TraceFormatError if no file is a trace file.
+    What numbers of scores mean is decided for each of their names when all files are read.
+
+    Raises InputError if a path does not exist, or a scale of the settings does not fit the scores;
+    TraceFormatError if no file is a trace file.
     """
     files = list(dict.fromkeys(file for path in paths for file in _expand(path)))
     progress = _Progress(files, told)
@@ -240,7 +246,17 @@ def read_files(
         files=tuple(read),
         set_aside=tuple(set_aside),
         preview=summary.preview(),
+        rules=_rules(read, summary, settings),
     )
+
+
+def _rules(files: Sequence[FileRead], summary: Summary, settings: ImportSettings) -> ScoreRules:
+    """Return what the scores of all files mean, and whether graders within a run are parted."""
+    rules = ScoreRules(summary.scores, settings)
+    if summary.scores.has_graders:
+        every = (run for file in files if file.runs is not None for run in file.runs.beside)
+        rules.graders_apart = any(rules.differ(run.grades) for run in every)
+    return rules
 
 
 def _with_spans(
@@ -468,12 +484,15 @@ def store_files(
     become labels in that batch, marked as exposed.
     """
     aside = list(read.set_aside)
-    of_file = [_store(store, file, settings, take_changed, aside) for file in read.files]
+    of_file = [
+        _store(store, file, settings, read.rules, aside, take_changed=take_changed)
+        for file in read.files
+    ]
     labels = 0
     if human_batch is not None:
         scored = [file.runs for file in read.files if file.human_scores and file.runs is not None]
-        runs = [run for of_file in scored for run in of_file.beside if run.human]
-        labels = _store_labels(store, runs, human_batch, aside)
+        runs = [run for of_file in scored for run in of_file.beside if run.grades.human]
+        labels = _store_labels(store, runs, human_batch, read.rules, aside)
     done = [result for _, result in of_file]
     return ImportReport(
         files=len(read.paths),
@@ -492,6 +511,7 @@ def store_files(
         superseded=_superseded(read.set_aside),
         set_aside=tuple(aside),
         by_file=tuple(report for report, _ in of_file),
+        notes=read.rules.notes,
     )
 
 
@@ -499,13 +519,15 @@ def _store(
     store: Store,
     file: FileRead,
     settings: ImportSettings,
-    take_changed: bool,
+    rules: ScoreRules,
     aside: list[SetAside],
+    *,
+    take_changed: bool,
 ) -> tuple[FileImported, ImportResult[str]]:
     """Store the runs of one file, or nothing of it."""
     done: ImportResult[str] = ImportResult()
     if file.runs is not None and file.runs.traces:
-        beside = list(file.runs.beside)
+        verdicts = [rules.verdicts(run.trace_id, run.grades) for run in file.runs.beside]
         known = store.workflows()
         # Values missing in the settings remain as stored.
         workflows = [
@@ -518,8 +540,8 @@ def _store(
             file.runs.traces,
             take_changed=take_changed,
             workflows=workflows,
-            grades=[run.verdict for run in beside],
-            more=[verdict for run in beside for verdict in run.more],
+            grades=[found[0] if found else None for found in verdicts],
+            more=[verdict for found in verdicts for verdict in found[1:]],
         )
     why = [(t, f"is stored with other content; {done.why_kept(t)}") for t in done.changed]
     why += [
@@ -552,7 +574,11 @@ def _with_defaults(settings: ImportSettings, stored: Workflow) -> ImportSettings
 
 
 def _store_labels(
-    store: Store, runs: Sequence[Beside], batch_id: str, aside: list[SetAside]
+    store: Store,
+    runs: Sequence[Beside],
+    batch_id: str,
+    rules: ScoreRules,
+    aside: list[SetAside],
 ) -> int:
     """Store the scores of people as labels of a batch; return how many are new."""
     taxonomy = store.taxonomy()
@@ -560,16 +586,17 @@ def _store_labels(
     names: dict[str, None] = {}
     for run in runs:
         given: dict[str, list[HumanScore]] = {}
-        for score in run.human:
+        for score in run.grades.human:
             given.setdefault(score.reviewer, []).append(score)
         for reviewer, scores in given.items():
-            outcomes = {score.outcome for score in scores if score.outcome is not None}
+            outcomes = {rules.outcome(score.score) for score in scores} - {None}
             if len(outcomes) != 1 or not reviewer_id_of(reviewer):
                 what = "imply several classes" if outcomes else "imply no class"
                 why = f"the scores of {reviewer!r} {what}: no label"
                 aside.append(SetAside(file=run.file, line=run.line, reason=why))
                 continue
-            drafts.append(_draft(taxonomy, batch_id, run, reviewer, outcomes.pop(), scores))
+            outcome = outcomes.pop() or ""
+            drafts.append(_draft(taxonomy, batch_id, run, reviewer, outcome, scores))
             names[reviewer] = None
     done = store.import_labels(batch_id, drafts, names=list(names), exposed=True)
     origin = {run.trace_id: run for run in runs}
@@ -590,7 +617,7 @@ def _draft(
     scores: Sequence[HumanScore],
 ) -> LabelDraft:
     by = reviewer_id_of(reviewer)
-    said = "; ".join(f"{s.name}: {s.comment}" for s in scores if s.comment)
+    said = "; ".join(f"{s.score.name}: {s.comment}" for s in scores if s.comment)
     return LabelDraft(
         client_token=import_token(batch_id, taxonomy.version, by, run.trace_id, outcome),
         trace_id=run.trace_id,
@@ -616,11 +643,16 @@ def preview_lines(read: FilesRead) -> Iterator[str]:
     yield "Workflows     " + ", ".join(f"{name} ({n})" for name, n in found.workflows.items())
     yield f"Costs known   {found.costs_known} of {found.n_traces}"
     yield f"Grades        {found.n_verdicts} (kept as verdicts, hidden from reviewers)"
+    yield from (f"Note          {note}" for note in read.rules.notes)
     if found.n_human_scores:
         yield f"Human scores  {found.n_human_scores} (labels only with --human-scores BATCH)"
     missing = [f"{f.field} ({f.of - f.found} of {f.of})" for f in found.fields if f.found < f.of]
     yield "Complete      " + ", ".join(f.field for f in found.fields if f.found == f.of)
     yield "Missing       " + (", ".join(missing) or "nothing")
+    if found.unread:
+        named = [f"{f.field} ({f.found} of {f.of})" for f in found.unread[:MOST_UNREAD]]
+        more = len(found.unread) - len(named)
+        yield "Not read      " + ", ".join(named) + (f" and {more:,} more" if more else "")
     yield f"Skipped rows  {found.n_set_aside}"
     if superseded := _superseded(read.set_aside):
         yield f"Superseded    {superseded} of them (samples of an eval that were run again)"

@@ -3,7 +3,8 @@
 `main` is the group; a module holds the commands of one subject: `data`, `traces`, `people`,
 `reference`, `planning`, `agreement`, `calibrate`, `judge`, `results`, `gate`, `reliability`,
 `trials`, `tasks`, `tools`, `export`, `taxonomy`, `platforms`, `server`, `upkeep`.
-`terminal` has the options and the printing of all, `production_options` those of commands on runs.
+`terminal` has the options and the printing of all, `production_options` those of commands on runs,
+`reading_options` those for reading a table.
 `__main__` is for `python -m calibration.cli`.
 """
 

@@ -9,6 +9,7 @@ from calibration.analyses.evidence.data import BY
 from calibration.analyses.evidence.from_files import Ceilings, Unjudged, load_tables, read_tables
 from calibration.analyses.judge.calibration import CalibrationOptions
 from calibration.analyses.judge.report import report_on, report_on_store
+from calibration.cli.reading_options import OF_ANSWERS, FileCommand, with_reading_options
 from calibration.cli.terminal import (
     DESIGN,
     USE_JUDGE,
@@ -21,12 +22,9 @@ from calibration.cli.terminal import (
     print_result,
     refuse_given,
     with_batch,
-    with_columns,
     with_confidence,
     with_estimand,
-    with_map,
     with_output,
-    with_raters,
     with_seed,
     with_store,
 )
@@ -34,8 +32,9 @@ from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.post_stratification import Estimand
 from calibration.judge_calibration.samples import Design
 from calibration.reporting.sections import judge
-from calibration.tables.labels import of_one_table, of_two_tables, read_ceilings
-from calibration.tables.vocabulary import Rest, Vocabulary
+from calibration.tables.labels import read_ceilings
+from calibration.tables.reading import ReadingOptions
+from calibration.tables.vocabulary import Rest, Vocabulary, of_one_table, of_two_tables
 
 FILE = click.Path(path_type=Path)
 COMPUTING = "Computing rates and their intervals"
@@ -59,7 +58,7 @@ def _merge(
     return merged
 
 
-@click.command()
+@click.command(cls=FileCommand)
 @with_store
 @with_batch
 @click.option(
@@ -71,23 +70,24 @@ def _merge(
     "--human",
     type=FILE,
     help="Read the labels from this file: trace_id, outcome (empty for a skipped trace), and "
-    "optionally reviewer, adjudicated, weight, cluster, rationale, exposed, perturbation.",
+    "optionally reviewer, adjudicated, weight, cluster, rationale, exposed, perturbation, "
+    "updated_at.",
 )
 @click.option(
     "--verdicts",
     type=FILE,
     help="Read the verdicts from this file: trace_id, outcome, workflow, cost_usd, and optionally "
-    "task, stratum, units, ceiling_usd, started_at, judge, agent, model, steps, response_chars, "
+    "task_id, stratum, units, ceiling_usd, started_at, judge, agent, model, steps, response_chars, "
     "reason, grade, sample.",
 )
 @click.option(
     "--table",
     type=FILE,
     help="Read labels and verdicts from this one file, a row a trace: the columns human, verdict "
-    "and trace_id, under other names with --column, and any column of --human and --verdicts.",
+    "and trace_id, under other names with --column, and any column of --human and --verdicts. "
+    "Without trace_id each row is a trace.",
 )
-@with_columns
-@with_raters
+@with_reading_options(*OF_ANSWERS)
 @click.option(
     "--counts",
     type=FILE,
@@ -106,7 +106,6 @@ def _merge(
     metavar="CLASS=NUMBER,...",
     help="Say what each class of the files is worth; classes of the taxonomy have its credit.",
 )
-@with_map("verdicts of the files that are not a class as another verdict or as a class.")
 @click.option(
     "--rest",
     type=click.Choice(["no_verdict"]),
@@ -170,13 +169,11 @@ def calibrate(
     human: Path | None,
     verdicts: Path | None,
     table: Path | None,
-    columns: dict[str, str | None],
-    raters: tuple[str, ...],
+    reading: ReadingOptions,
     counts: Path | None,
     design: Design | None,
     classes: str | None,
     credit: dict[str, float] | None,
-    mapped: dict[str, str] | None,
     rest: Rest | None,
     merge: dict[str, list[str]] | None,
     ceilings: Path | None,
@@ -198,13 +195,14 @@ def calibrate(
 
     The labels and verdicts are those of the store, of two files, of one table that holds both, or
     counted in tables. With two files --column goes for those that have the column; human and
-    verdict name the classes of one of them.
+    verdict name the classes of one of them. Where all labels and verdicts say pass or fail, the
+    classes are success and failure; --classes takes words in exactly their spelling.
 
     \b
     asr calibrate --judge judge-v2 --against judge-v1 --by agent
     asr calibrate --human labels.csv --verdicts verdicts.csv --design reference --ceiling 0.05
     asr calibrate --human labels.csv --verdicts verdicts.csv --map pass=complete,fail=abandoned
-    asr calibrate --table judged.csv --column trace_id=ID --column verdict="gpt 4" --map Yes=1,No=0
+    asr calibrate --table judged.csv --column verdict="gpt 4" --map 1=pass,0=fail
     asr calibrate --counts tables.json --json
     asr calibrate --judge judge-v2 --html judge.html
     """
@@ -234,11 +232,9 @@ def calibrate(
         refuse_given(("path", "batch_id"), "the store, not for files")
         if table is not None:
             refuse_given(("human", "verdicts"), "two files, not for --table, which holds both")
-            tables = of_one_table(table, columns, raters, judge_id=judge_id, against=against)
+            tables = of_one_table(table, reading, judge_id=judge_id, against=against)
         elif human is not None and verdicts is not None:
-            tables = of_two_tables(
-                human, verdicts, columns, raters, judge_id=judge_id, against=against
-            )
+            tables = of_two_tables(human, verdicts, reading, judge_id=judge_id, against=against)
         else:
             raise InputError("--human and --verdicts are needed together; --table holds both")
         data = load_tables(
@@ -250,7 +246,9 @@ def calibrate(
             ceilings=_ceilings(ceilings, ceiling, workflow),
             unjudged=unjudged,
             overlap_random=overlap == "random",
-            vocabulary=Vocabulary(mapped=mapped or {}, rest=rest, merged=merge or {}),
+            vocabulary=Vocabulary(mapped=reading.mapped, rest=rest, merged=merge or {}),
+            reading=reading,
+            further=() if tables.against is None else (tables.against,),
         )
         with computing(COMPUTING):
             report = report_on(data, options, tables.against)

@@ -2,8 +2,7 @@
 
 import shlex
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import click
 
 from calibration.analyses import imports, trace_files
 from calibration.analyses.evidence.from_store import choose_batch
+from calibration.cli.reading_options import OF_ANSWERS, FileCommand, with_reading_options
 from calibration.cli.terminal import (
     EXISTING,
     RUBRIC,
@@ -25,20 +25,17 @@ from calibration.cli.terminal import (
     progress,
     taxonomy_in_force,
     with_batch,
-    with_columns,
     with_json,
-    with_map,
-    with_raters,
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.records import CONSTRAINTS, SetAside
 from calibration.reporting import to_json
 from calibration.store import Store, make_way
-from calibration.tables.labels import OF_LABELS, OF_VERDICTS
-from calibration.tables.rows import Renamed, under_our_names
+from calibration.tables.reading import Reading, ReadingOptions
 from calibration.tables.vocabulary import Rest
 from calibration.taxonomy import Taxonomy, load_taxonomy
+from calibration.text import visible
 from calibration.trace_formats import FORMATS, ImportSettings, load_settings
 
 # Rows shown of those skipped for one reason.
@@ -76,10 +73,33 @@ def with_stored(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def with_scales(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command say what numbers of scores mean; `ImportSettings.scored` takes the answers."""
+    for option in (
+        click.option(
+            "--pass-at",
+            multiple=True,
+            metavar="NAME=N",
+            help="Take scores called NAME of N or more as a success, and lower ones as a fail.",
+        ),
+        click.option(
+            "--scale",
+            "scales",
+            multiple=True,
+            metavar="NAME=LOW-HIGH",
+            help="Read scores called NAME on this scale: 1-5 makes verdicts of 5 (success), 4 (the "
+            "other acceptable class) and less (failed check); another scale needs --pass-at.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 @click.command(name="import")
 @click.argument("paths", nargs=-1, required=True, type=EXISTING)
 @with_store
 @with_workflow
+@with_scales
 @click.option(
     "--timezone",
     help="Read times without a zone in this one, such as Europe/Berlin; without it, in UTC.",
@@ -106,6 +126,8 @@ def import_(
     unit: str | None,
     timezone: str | None,
     mapping: Path | None,
+    scales: tuple[str, ...],
+    pass_at: tuple[str, ...],
     taxonomy: Path | None,
     take_changed: bool,
     leave_out_unseen: bool,
@@ -115,15 +137,17 @@ def import_(
 ) -> None:
     """Import trace files, folders of them and patterns; each is recognised by its content.
 
-    Files compressed by gzip or Zstandard are read as they are. --formats lists what is read.
+    Files compressed by gzip or Zstandard are read as they are. --formats lists what is read. Scores
+    of 0 and 1 become verdicts; others need --scale or --pass-at.
 
     \b
     asr import results/*.json --workflow airline --ceiling 0.30 --unit conversation
+    asr import langfuse.jsonl --scale correctness=1-5
     asr import traces.jsonl --mapping workflows.toml --yes
     asr import logs/ --yes
     """
     make_way(path)
-    settings = import_settings(mapping, workflow, ceiling, unit, timezone)
+    settings = import_settings(mapping, workflow, ceiling, unit, timezone).scored(scales, pass_at)
     rules = None if taxonomy is None else load_taxonomy(taxonomy)
     settings = replace(
         settings, taxonomy=taxonomy_in_force(path, rules), leave_out_unseen=leave_out_unseen
@@ -201,11 +225,10 @@ def verdicts() -> None:
     """Import the verdicts of a judge; `asr export verdicts` writes them."""
 
 
-@verdicts.command(name="import")
+@verdicts.command(name="import", cls=FileCommand)
 @click.argument("file", type=EXISTING)
 @click.option("--judge", "judge_id", required=True, help="Name the judge, with its version.")
-@with_columns
-@with_map("verdicts that are no class as a class or as no_verdict.")
+@with_reading_options(*(name for name in OF_ANSWERS if name != "--raters"))
 @click.option(
     "--rest",
     type=click.Choice(["no_verdict"]),
@@ -216,15 +239,15 @@ def verdicts() -> None:
 def import_verdicts(
     file: Path,
     judge_id: str,
-    columns: dict[str, str | None],
-    mapped: dict[str, str] | None,
+    reading: ReadingOptions,
     rest: Rest | None,
     path: Path,
     as_data: bool,
 ) -> None:
     """Import the verdicts of a judge from CSV, JSONL or Parquet.
 
-    Fields: trace_id, outcome; optional reason, evidence_step and evidence_quote (JSONL: evidence, a
+    Fields: trace_id, outcome (a class of the rubric in any spelling, or pass and fail); optional
+    reason, evidence_step and evidence_quote (JSONL: evidence, a
     list of step_id and quote), sample (1 and up when it was asked again), grade (1 to 5). A row
     with a grade and no outcome has the class that the grade proposes: 5 is success, 4 partly
     correct, less a failed check that a person must confirm.
@@ -234,13 +257,15 @@ def import_verdicts(
     asr verdicts import judge.csv --judge strict --column outcome=score --map 1=complete,0=abandoned
     """
     with open_to_write(path) as store:
-        (table,) = under_our_names(columns, (file, OF_VERDICTS))
-        done = imports.import_verdicts(
-            store, table or file, judge_id=judge_id, mapped=mapped or {}, rest=rest
+        imported = imports.import_verdicts(
+            store, file, judge_id=judge_id, options=reading, rest=rest
         )
+    done = imported.stored
+    _print_reading(imported.reading, as_data)
     if as_data:
         print_json(
             {
+                "reading": to_json.data(imported.reading),
                 "stored": len(done.imported),
                 "already_there": len(done.already_there),
                 "changed": list(done.changed),
@@ -296,11 +321,9 @@ def _people_of(
     return None if value is None else dict(named(value, "REVIEWER=NAME"))
 
 
-@labels.command(name="import")
+@labels.command(name="import", cls=FileCommand)
 @click.argument("file", type=EXISTING)
-@with_columns
-@with_raters
-@with_map("labels that are no class as a class.")
+@with_reading_options(*OF_ANSWERS)
 @click.option(
     "--people",
     callback=_people_of,
@@ -312,16 +335,22 @@ def _people_of(
     is_flag=True,
     help="Mark the labels as not blind: their reviewers may have seen other labels or verdicts.",
 )
+@click.option(
+    "--replace",
+    "replacing",
+    is_flag=True,
+    help="Let labels that differ from stored ones count from now on; the stored ones stay in the "
+    "log. Without it, only those do that are later by their own time.",
+)
 @with_store
 @with_batch
 @with_json
 def import_labels(
     file: Path,
-    columns: dict[str, str | None],
-    raters: tuple[str, ...],
-    mapped: dict[str, str] | None,
+    reading: ReadingOptions,
     people: dict[str, str] | None,
     not_blind: bool,
+    replacing: bool,
     path: Path,
     batch_id: str | None,
     as_data: bool,
@@ -341,38 +370,38 @@ def import_labels(
     """
     with open_to_write(path) as store:
         batch = choose_batch(store, batch_id, to_label=True)
-        (table,) = under_our_names(columns, (file, OF_LABELS))
-        if raters:
-            known = table if isinstance(table, Renamed) else Renamed(table=file)
-            table = replace(known, raters=raters)
-        done = imports.import_labels(
+        imported = imports.import_labels(
             store,
-            table or file,
+            file,
             batch_id=batch.batch_id,
-            mapped=mapped or {},
+            options=reading,
             people=people or {},
             exposed=not_blind,
+            replacing=replacing,
         )
+    done = imported.stored
+    _print_reading(imported.reading, as_data)
     if as_data:
         print_json(
             {
                 "batch_id": batch.batch_id,
+                "reading": to_json.data(imported.reading),
                 "stored": len(done.imported),
                 "already_there": len(done.already_there),
-                "changed": [
-                    {"trace_id": trace_id, "reviewer": by} for trace_id, by in done.changed
-                ],
+                "changed": _pairs(done.changed),
+                "replaced": _pairs(done.replaced),
                 "not_in_batch": list(done.unknown),
-                "set_aside": len(done.set_aside),
                 "adjudicated": len(done.settled),
                 "adjudicated_otherwise": list(done.settled_before),
             }
         )
         return
+    kept = " (kept; --replace takes the newer ones)" if done.changed else " (kept)"
+    later = f", {len(done.replaced)} replaced by a later one" if done.replaced else ""
     click.echo(
         f"{len(done.imported)} stored in {batch.batch_id}, "
-        f"{len(done.already_there)} already there, "
-        f"{len(done.changed)} differ from stored ones (kept), "
+        f"{len(done.already_there)} already there{later}, "
+        f"{len(done.changed)} differ from stored ones{kept}, "
         f"{len(done.unknown)} traces are not in the batch"
     )
     if done.settled or done.settled_before:
@@ -380,9 +409,18 @@ def import_labels(
             f"  adjudicated classes: {len(done.settled)} stored, "
             f"{len(done.settled_before)} differ from stored ones (kept)"
         )
-    for reason, n in Counter(row.reason for row in done.set_aside).items():
-        click.echo(f"  skipped: {n}: {reason}")
     print_next(f"agreement --batch {shlex.quote(batch.batch_id)}")
+
+
+def _pairs(keys: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"trace_id": trace_id, "reviewer": by} for trace_id, by in keys]
+
+
+def _print_reading(reading: Reading, as_data: bool) -> None:
+    """Say before the result what was read and left out; with JSON on standard error."""
+    for line in (*reading.lines, reading.folded_line):
+        if line:
+            click.echo(visible(line), err=as_data)
 
 
 def import_lines(

@@ -27,6 +27,12 @@ from calibration.analyses.sampling.draw import (
 from calibration.analyses.sampling.escalation import SIGNALS, Signal, audit, escalate
 from calibration.analyses.sampling.planning import plan_batch
 from calibration.analyses.sampling.stratified import ALLOCATIONS, Allocation, draw_allocated
+from calibration.cli.reading_options import (
+    OF_OUTCOMES,
+    FileCommand,
+    reading_params,
+    with_reading_options,
+)
 from calibration.cli.terminal import (
     EXISTING,
     USE_JUDGE,
@@ -39,7 +45,6 @@ from calibration.cli.terminal import (
     refuse_given,
     whole_numbers,
     with_batch,
-    with_columns,
     with_confidence,
     with_estimand,
     with_output,
@@ -51,8 +56,9 @@ from calibration.reporting.sections import plans
 from calibration.reporting.sections.trials import trial_plan
 from calibration.store import Store
 from calibration.store.people import LEAD, ranks
-from calibration.tables.rows import under_our_names
-from calibration.tables.trials import OF_TRIALS, SUCCESS
+from calibration.tables.reading import ReadingOptions
+from calibration.tables.rows import options_of_tables
+from calibration.tables.trials import OF_TRIALS
 
 FRESH_SEEDS = 10**9
 OF_DRAWS = (
@@ -255,7 +261,7 @@ def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassS
         raise InputError(f"--class-shares must be numbers separated by commas ({error})") from error
 
 
-@plan.command("trials")
+@plan.command("trials", cls=FileCommand)
 @click.argument("file", type=EXISTING, required=False)
 @click.option(
     "--half-width", type=float, required=True, help="Aim at an interval of this half-width, as .05."
@@ -272,13 +278,7 @@ def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassS
 @click.option("-k", "--k", type=int, default=1, show_default=True, help="Plan for pass^K.")
 @click.option("--model", help="Take the trials of this model in FILE.")
 @click.option("--agent-version", help="Take the trials of this agent version in FILE.")
-@click.option(
-    "--success",
-    default=SUCCESS,
-    show_default=True,
-    help="Read from this column of FILE whether a trial passed.",
-)
-@with_columns
+@with_reading_options(*OF_OUTCOMES)
 @with_confidence
 @with_output
 def plan_trials_command(
@@ -290,8 +290,7 @@ def plan_trials_command(
     k: int,
     model: str | None,
     agent_version: str | None,
-    success: str,
-    columns: dict[str, str | None],
+    reading: ReadingOptions,
     confidence: float,
     output: Output,
 ) -> None:
@@ -306,18 +305,20 @@ def plan_trials_command(
     asr plan trials --half-width .1 --tasks 40 --p .8
     """
     if file is None:
-        refuse_given(["model", "agent_version", "success"], "a FILE of trials; name one")
-    (table,) = under_our_names(columns, (file, (*OF_TRIALS, success)))
+        refuse_given(
+            ["model", "agent_version", *reading_params(OF_OUTCOMES)], "a FILE of trials; name one"
+        )
+    (reading,) = options_of_tables(reading, (file, OF_TRIALS))
     found = plan_trials(
-        table,
+        file,
         half_width=half_width,
         n_trials=whole_numbers("--trials", n_trials),
         n_tasks=n_tasks,
         p=p,
         k=k,
-        success=success,
         model=model,
         agent_version=agent_version,
+        reading=reading,
         confidence_level=confidence,
     )
     print_result(found, trial_plan, output)

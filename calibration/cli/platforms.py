@@ -14,7 +14,13 @@ import click
 from calibration.analyses import platform_scores, platform_transfer, trace_files
 from calibration.analyses.evidence.from_store import choose_batch
 from calibration.analyses.platform_api import PLATFORMS, Told
-from calibration.cli.data import import_lines, import_settings, with_stored, with_workflow
+from calibration.cli.data import (
+    import_lines,
+    import_settings,
+    with_scales,
+    with_stored,
+    with_workflow,
+)
 from calibration.cli.terminal import (
     open_to_read,
     open_to_write,
@@ -73,6 +79,7 @@ def _telling() -> Iterator[Told]:
 )
 @with_store
 @with_workflow
+@with_scales
 @click.option(
     "--again", is_flag=True, help="Also read traces that the store has, such as for new scores."
 )
@@ -89,6 +96,8 @@ def pull(
     ceiling: float | None,
     unit: str | None,
     mapping: Path | None,
+    scales: tuple[str, ...],
+    pass_at: tuple[str, ...],
     again: bool,
     take_changed: bool,
     leave_out_unseen: bool,
@@ -110,7 +119,7 @@ def pull(
     kind = PLATFORMS[platform]
     access = kind.access(os.environ)
     project = project or os.environ.get(kind.projects) or None
-    settings = import_settings(mapping, workflow, ceiling, unit, None)
+    settings = import_settings(mapping, workflow, ceiling, unit, None).scored(scales, pass_at)
     settings = replace(
         settings, taxonomy=taxonomy_in_force(path), leave_out_unseen=leave_out_unseen
     )
@@ -155,6 +164,7 @@ def pull(
     print_lines(_pulled_lines(pulled, kind.title))
     if report is not None:
         print_lines(trace_files.unseen_lines(read.preview))
+        print_lines(report.notes)
         print_lines(import_lines(report, again=f"asr pull {platform}"))
         print_next("status")
 

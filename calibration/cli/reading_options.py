@@ -90,6 +90,35 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+# For tables of labels and verdicts, which have no limit for rows left out.
+OF_ANSWERS = (
+    "--column",
+    "--map",
+    "--where",
+    "--scale",
+    "--pass-at",
+    "--decimal",
+    "--dates",
+    "--encoding",
+    "--raters",
+)
+# Those that say something of a table with an outcome in each row.
+OF_OUTCOMES = (
+    "--column",
+    "--map",
+    "--where",
+    "--scale",
+    "--pass-at",
+    "--max-left-out",
+    "--decimal",
+    "--dates",
+    "--latest",
+    "--encoding",
+)
+# Those that say something of any other table.
+OF_TABLES = ("--column", "--map", "--where", "--decimal", "--encoding")
+
+
 def reading_params(names: Sequence[str] = tuple(OPTIONS)) -> tuple[str, ...]:
     """Return the parameters of these options, as `refuse_given` takes them.
 

@@ -11,12 +11,12 @@ from calibration.analyses.reliability.runs import (
     measure_reliability,
     read_runs,
 )
+from calibration.cli.reading_options import OF_OUTCOMES, FileCommand, with_reading_options
 from calibration.cli.terminal import (
     Output,
     open_to_read,
     print_result,
     refuse_given,
-    with_columns,
     with_confidence,
     with_output,
     with_seed,
@@ -24,11 +24,12 @@ from calibration.cli.terminal import (
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting.sections.reliability import document
-from calibration.tables.rows import Source, under_our_names
+from calibration.tables.reading import ReadingOptions, columns_only
+from calibration.tables.rows import options_of_tables
 from calibration.tables.trials import OF_TASKS, read_task_groups
 
 
-@click.command()
+@click.command(cls=FileCommand)
 @click.argument("runs", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--tasks",
@@ -50,7 +51,7 @@ from calibration.tables.trials import OF_TASKS, read_task_groups
     show_default=True,
     help="Draw this many bootstrap resamples of tasks.",
 )
-@with_columns
+@with_reading_options(*OF_OUTCOMES)
 @with_seed
 @with_confidence
 @with_store
@@ -62,7 +63,7 @@ def reliability(
     agent_version: str | None,
     divergence: bool,
     resamples: int,
-    columns: dict[str, str | None],
+    reading: ReadingOptions,
     seed: int,
     confidence: float,
     path: Path,
@@ -70,9 +71,9 @@ def reliability(
 ) -> None:
     """Measure how reliable an agent is over repeated RUNS of the same tasks.
 
-    RUNS has the columns task_id, run and success, and optionally confidence, actions, cost_usd,
-    latency_s, api_calls, n_errors, call_latency_s, perturbation (none, fault, structure or prompt),
-    violations and analysed.
+    RUNS has a row a run: its task and whether it passed, and optionally trial, confidence, actions,
+    cost_usd, latency_s, api_calls, n_errors, call_latency_s, perturbation (none, fault, structure
+    or prompt), violations and analysed.
 
     Without RUNS, the labelled runs of the store are measured: a run succeeds if its adjudicated
     class is complete, or all of its blind labels say so. Runs with a verdict only are left out.
@@ -82,10 +83,10 @@ def reliability(
     asr reliability runs.jsonl --tasks tasks.csv --json
     asr reliability --store asr.duckdb --model maker/model-x
     """
-    table, about = under_our_names(columns, (runs, OF_RUNS), (tasks, OF_TASKS))
+    of_runs, of_tasks = options_of_tables(reading, (runs, OF_RUNS), (tasks, OF_TASKS))
     found = measure_reliability(
-        _runs(table, path, model, agent_version),
-        None if about is None else read_task_groups(about),
+        _runs(runs, of_runs, path, model, agent_version),
+        None if tasks is None else read_task_groups(tasks, columns_only(of_tasks)),
         divergence=divergence,
         n_resamples=resamples,
         confidence_level=confidence,
@@ -101,15 +102,20 @@ def reliability(
 
 
 def _runs(
-    runs: Source | None, path: Path, model: str | None, agent_version: str | None
+    runs: Path | None,
+    reading: ReadingOptions,
+    path: Path,
+    model: str | None,
+    agent_version: str | None,
 ) -> RepeatedRuns:
     """Read a file, or the labelled runs of the store."""
     if runs is not None:
         refuse_given(
-            ["model", "agent_version"], "the runs of a store; a file of RUNS is of one agent"
+            ["model", "agent_version"],
+            "the runs of a store; --where COLUMN=VALUE chooses those of a file",
         )
         refuse_given(["path"], "the runs of a store; leave out RUNS")
-        return read_runs(runs)
+        return read_runs(runs, reading)
     if not path.exists():
         raise InputError(
             f"no RUNS, and there is no store {path}: name a file of runs, or a store with --store"

@@ -22,7 +22,7 @@ from calibration.cli.production_options import (
     with_places,
     with_reading,
 )
-from calibration.cli.reading_options import FileCommand
+from calibration.cli.reading_options import FileCommand, with_reading_options
 from calibration.cli.terminal import (
     RUBRIC,
     USE_JUDGE,
@@ -34,7 +34,6 @@ from calibration.cli.terminal import (
     print_result,
     refuse_given,
     with_batch,
-    with_columns,
     with_confidence,
     with_estimand,
     with_given,
@@ -45,6 +44,7 @@ from calibration.cli.terminal import (
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting.sections import success_rate
+from calibration.tables.reading import ReadingOptions
 
 if TYPE_CHECKING:
     from calibration.judge_calibration.post_stratification import Estimand
@@ -349,7 +349,7 @@ def _compare_several(
         raise CalibrationError("no difference can be given; the status says what would help")
 
 
-@click.command()
+@click.command(cls=FileCommand)
 @click.argument("file", type=FILE, required=False)
 @click.option(
     "--layer",
@@ -359,14 +359,14 @@ def _compare_several(
     help="Name a layer of the FILE, in order, the user last.  [default: ci_gate, weekly_review, "
     "production_signal, user]",
 )
-@with_columns
+@with_reading_options("--column", "--where", "--encoding")
 @with_confidence
 @with_store
 @with_output
 def layers(
     file: Path | None,
     layers: tuple[str, ...],
-    columns: dict[str, str | None],
+    reading: ReadingOptions,
     confidence: float,
     path: Path,
     output: Output,
@@ -389,12 +389,12 @@ def layers(
         layers_of_table,
     )
     from calibration.reporting.sections import layers as words
-    from calibration.tables.rows import under_our_names
+    from calibration.tables.rows import options_of_tables
 
-    (table,) = under_our_names(columns, (file, (*OF_FAILURES, *LAYERS, *layers)))
-    if table is not None:
+    (reading,) = options_of_tables(reading, (file, (*OF_FAILURES, *LAYERS, *layers)))
+    if file is not None:
         refuse_given(["path"], "the failures of a store; leave out FILE")
-        found = layers_of_table(table, layers=layers, confidence_level=confidence)
+        found = layers_of_table(file, layers=layers, options=reading, confidence_level=confidence)
     else:
         from calibration.cli.terminal import open_to_read
 

@@ -10,6 +10,7 @@ from calibration.analyses.reliability.tasks import (
     audit_trials,
     failed_tasks,
 )
+from calibration.cli.reading_options import OF_OUTCOMES, FileCommand, with_reading_options
 from calibration.cli.terminal import (
     EXISTING,
     Group,
@@ -18,15 +19,15 @@ from calibration.cli.terminal import (
     print_lines,
     print_result,
     refuse_given,
-    with_columns,
     with_confidence,
     with_output,
     with_store,
 )
 from calibration.errors import InputError
 from calibration.reporting.sections import trials as text
-from calibration.tables.rows import under_our_names
-from calibration.tables.trials import OF_AUDITS, OF_TASKS, SUCCESS
+from calibration.tables.reading import ReadingOptions, columns_only
+from calibration.tables.rows import options_of_tables
+from calibration.tables.trials import OF_AUDITS, OF_TASKS
 from calibration.text import counted
 
 TASKS = "Describe the tasks: a file with task_id and difficulty, category, tier (core, edge), "
@@ -38,30 +39,23 @@ def tasks() -> None:
     """Audit the tasks that an agent is tested with, or make tasks of runs that failed."""
 
 
-@tasks.command()
+@tasks.command(cls=FileCommand)
 @click.argument("file", required=False, type=EXISTING)
 @click.option("--tasks", "table", type=EXISTING, help=TASKS)
-@click.option(
-    "--success",
-    default=SUCCESS,
-    show_default=True,
-    help="Read from this column of FILE whether a trial passed.",
-)
 @click.option(
     "--judge",
     "judge_id",
     help="Take the verdicts of this judge as grades; without it, those that came with the runs.",
 )
-@with_columns
+@with_reading_options(*(name for name in OF_OUTCOMES if name != "--max-left-out"))
 @with_confidence
 @with_store
 @with_output
 def audit(
     file: Path | None,
     table: Path | None,
-    success: str,
     judge_id: str | None,
-    columns: dict[str, str | None],
+    reading: ReadingOptions,
     confidence: float,
     path: Path,
     output: Output,
@@ -70,26 +64,33 @@ def audit(
 
     FILE is a file of trials as of `asr trials`, with any of the columns reviewed (what people say:
     yes or no), tool_calls (how many) and response. Without FILE the production runs of the store
-    are read: their grades, labels, calls and responses. Runs of all agents are taken together.
+    are read: their grades, labels, calls and responses, of all agents together.
 
     \b
     asr tasks audit runs.csv --tasks tasks.csv
     asr tasks audit --store asr.duckdb --json
     """
-    runs, about = under_our_names(columns, (file, (*OF_AUDITS, success)), (table, OF_TASKS))
-    if runs is not None:
+    of_file, of_tasks = options_of_tables(reading, (file, OF_AUDITS), (table, OF_TASKS))
+    of_tasks = columns_only(of_tasks)
+    if file is not None:
         refuse_given(["judge_id", "path"], "the runs of a store; leave out FILE")
-        found = audit_trials(runs, success=success, tasks=about, confidence_level=confidence)
+        found = audit_trials(
+            file, reading=of_file, tasks=table, of_tasks=of_tasks, confidence_level=confidence
+        )
     else:
         refuse_given(["success"], "a FILE of trials; name one")
         with open_to_read(path) as store:
             found = audit_store(
-                store, judge_id=judge_id, tasks=about, confidence_level=confidence
-            )  # fmt: skip
+                store,
+                judge_id=judge_id,
+                tasks=table,
+                of_tasks=of_tasks,
+                confidence_level=confidence,
+            )
     print_result(found, text.task_audit, output)
 
 
-@tasks.command()
+@tasks.command(cls=FileCommand)
 @click.option(
     "--from-class", "outcome", required=True, help="Take runs that people gave this class."
 )
@@ -97,10 +98,10 @@ def audit(
     "--out", required=True, type=EXISTING, help="Write the tasks to this new file, JSON Lines."
 )
 @click.option("--tasks", "table", type=EXISTING, help=TASKS)
-@with_columns
+@with_reading_options("--column", "--encoding")
 @with_store
 def export(
-    outcome: str, out: Path, table: Path | None, columns: dict[str, str | None], path: Path
+    outcome: str, out: Path, table: Path | None, reading: ReadingOptions, path: Path
 ) -> None:
     """Write the tasks of failed runs as a file of tasks, to run them again.
 
@@ -110,9 +111,9 @@ def export(
     \b
     asr tasks export --from-class partial_minus --out tasks.jsonl
     """
-    (about,) = under_our_names(columns, (table, OF_TASKS))
+    (reading,) = options_of_tables(reading, (table, OF_TASKS))
     with open_to_read(path) as store:
-        found = failed_tasks(store, outcome, tasks=about)
+        found = failed_tasks(store, outcome, tasks=table, of_tasks=reading)
     try:
         with out.open("x", encoding="utf-8", errors="surrogatepass") as file:
             file.write(as_lines(found))

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from calibration.analyses.success_rate.suggestions import (
-    OF_USEFUL_RUNS,
     ceilings_from_files,
     ceilings_from_store,
     fit_credit_of,
@@ -23,6 +22,7 @@ from calibration.cli.production_options import (
     with_places,
     with_reading,
 )
+from calibration.cli.reading_options import FileCommand, with_reading_options
 from calibration.cli.terminal import (
     EXISTING,
     RUBRIC,
@@ -37,7 +37,6 @@ from calibration.cli.terminal import (
     refuse_given,
     taxonomy_in_force,
     with_batch,
-    with_columns,
     with_confidence,
     with_json,
     with_output,
@@ -46,7 +45,7 @@ from calibration.cli.terminal import (
 )
 from calibration.errors import CalibrationError
 from calibration.reporting.sections import taxonomy as sections
-from calibration.tables.rows import under_our_names
+from calibration.tables.reading import ReadingOptions
 from calibration.taxonomy import Taxonomy, load_taxonomy
 from calibration.text import own_credit
 
@@ -147,7 +146,7 @@ def suggest(
         out.write_text(sections.fragment(found), encoding="utf-8")
 
 
-@taxonomy.command(name="fit-credit")
+@taxonomy.command(name="fit-credit", cls=FileCommand)
 @click.argument("file", type=EXISTING)
 @click.option("--taxonomy", "fork", type=RUBRIC, help="Use a taxonomy of your own.")
 @click.option(
@@ -157,7 +156,7 @@ def suggest(
     show_default=True,
     help="Draw this many bootstrap resamples of tasks.",
 )
-@with_columns
+@with_reading_options("--column", "--map", "--where", "--decimal", "--encoding")
 @with_seed
 @with_confidence
 @with_output
@@ -165,7 +164,7 @@ def fit_credit(
     file: Path,
     fork: Path | None,
     resamples: int,
-    columns: dict[str, str | None],
+    reading: ReadingOptions,
     seed: int,
     confidence: float,
     output: Output,
@@ -173,14 +172,14 @@ def fit_credit(
     """Fit the partial credit to how useful runs were.
 
     FILE has one run a row: class, and usefulness (0 to 100) or feedback (up or down, 1 or 0);
-    optionally task. The fitted credit is shown beside .3, .4 and .5, with the rate at each.
+    optionally task_id. The fitted credit is shown beside .3, .4 and .5, with the rate at each.
 
     \b
     asr taxonomy fit-credit satisfaction.csv
     """
-    (table,) = under_our_names(columns, (file, OF_USEFUL_RUNS))
     found = fit_credit_of(
-        table or file,
+        file,
+        options=reading,
         taxonomy=taxonomy_from(fork),
         seed=seed,
         n_resamples=resamples,

@@ -12,13 +12,18 @@ from calibration.analyses.reliability.tools import (
     routes_of_store,
 )
 from calibration.cli.production_options import keep_inputs
+from calibration.cli.reading_options import (
+    OF_TABLES,
+    FileCommand,
+    reading_params,
+    with_reading_options,
+)
 from calibration.cli.terminal import (
     FiniteRange,
     Output,
     open_to_read,
     print_result,
     refuse_given,
-    with_columns,
     with_confidence,
     with_output,
     with_seed,
@@ -29,7 +34,8 @@ from calibration.reliability.graders import read_graders
 from calibration.reliability.tools import EQUAL_WEIGHTS, OrderRule, checked_tool_weights
 from calibration.reporting.csv_exports import grades_as_csv
 from calibration.reporting.sections import tools as text
-from calibration.tables.rows import under_our_names
+from calibration.tables.reading import ReadingOptions
+from calibration.tables.rows import options_of_tables
 from calibration.tables.trials import OF_TASKS, read_tasks
 
 FILE = click.Path(path_type=Path)
@@ -37,7 +43,7 @@ SHARE = FiniteRange(0, 1)
 # The runs of a store have routes and no expected calls.
 OF_FILE = (
     "answer_threshold", "tool_threshold", "tool_weights", "require_tools", "forbidden", "required",
-    "before", "k", "columns", "seed",
+    "before", "k", "seed", *reading_params(OF_TABLES),
 )  # fmt: skip
 
 
@@ -85,7 +91,7 @@ def _names(
     return tuple(name for part in given for word in part.split(",") if (name := word.strip()))
 
 
-@click.command()
+@click.command(cls=FileCommand)
 @click.argument("file", required=False, type=FILE)
 @click.option(
     "--answer-threshold",
@@ -139,7 +145,7 @@ def _names(
     show_default=True,
     help="The k of interaction_pass_at_k.",
 )
-@with_columns
+@with_reading_options(*OF_TABLES)
 @with_seed
 @with_confidence
 @with_store
@@ -154,7 +160,7 @@ def tools(
     required: tuple[str, ...],
     before: tuple[OrderRule, ...],
     k: int,
-    columns: dict[str, str | None],
+    reading: ReadingOptions,
     seed: int,
     confidence: float,
     path: Path,
@@ -176,15 +182,15 @@ def tools(
     asr tools interactions.csv --forbidden delete_user,cancel_order --required verify_identity
     asr tools interactions.csv --before find_order,cancel_order --before "confirm,write:*"
     """
-    (table,) = under_our_names(columns, (file, OF_INTERACTIONS))
-    if table is None:
+    (reading,) = options_of_tables(reading, (file, OF_INTERACTIONS))
+    if file is None:
         refuse_given(OF_FILE, "a FILE of interactions; name one")
         with open_to_read(path) as store:
             stored = routes_of_store(store, confidence_level=confidence)
         return print_result(stored, text.routes, output)
     refuse_given(["path"], "the runs of a store; leave out FILE")
     found = analyse_tools(
-        table,
+        file,
         ToolOptions(
             answer_threshold=answer_threshold,
             tool_threshold=tool_threshold,
@@ -197,6 +203,7 @@ def tools(
             seed=seed,
             confidence_level=confidence,
         ),
+        reading=reading,
     )
     print_result(found, text.document, output)
     if not found.conversation_correctness.estimate.ok:
@@ -204,7 +211,7 @@ def tools(
     return None
 
 
-@click.command()
+@click.command(cls=FileCommand)
 @click.argument("files", nargs=-1, metavar="[FILE]...", type=FILE)
 @click.option(
     "--graders",
@@ -218,7 +225,7 @@ def tools(
     "file, by task_id.",
 )
 @click.option("--csv", "table", type=FILE, help="Write what is proposed on each run to this file.")
-@with_columns
+@with_reading_options("--column", "--encoding")
 @with_confidence
 @with_store
 @with_output
@@ -227,7 +234,7 @@ def grade(
     graders: Path | None,
     tasks: Path | None,
     table: Path | None,
-    columns: dict[str, str | None],
+    reading: ReadingOptions,
     confidence: float,
     path: Path,
     output: Output,
@@ -245,14 +252,14 @@ def grade(
     """
     keep_inputs([*files, graders, tasks], [table])
     read = () if graders is None else read_graders(graders)
-    (about,) = under_our_names(columns, (tasks, OF_TASKS))
-    told = None if about is None else read_tasks(about)
+    (reading,) = options_of_tables(reading, (tasks, OF_TASKS))
+    known = None if tasks is None else read_tasks(tasks, reading)
     if files:
         refuse_given(["path"], "the runs of a store; leave out FILES")
-        found = grade_files(files, read, tasks=told, confidence_level=confidence)
+        found = grade_files(files, read, tasks=known, confidence_level=confidence)
     else:
         with open_to_read(path) as store:
-            found = grade_store(store, read, tasks=told, confidence_level=confidence)
+            found = grade_store(store, read, tasks=known, confidence_level=confidence)
     if table is not None:
         table.write_text(grades_as_csv(found.grades), encoding="utf-8", newline="")
     print_result(found, text.grading, output)

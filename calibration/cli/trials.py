@@ -5,23 +5,24 @@ from pathlib import Path
 import click
 
 from calibration.analyses.reliability.trials import TrialOptions, analyse_trials
+from calibration.cli.reading_options import OF_OUTCOMES, FileCommand, with_reading_options
 from calibration.cli.terminal import (
     EXISTING,
     Output,
     print_result,
     whole_numbers,
-    with_columns,
     with_confidence,
     with_output,
     with_seed,
 )
 from calibration.errors import CalibrationError
 from calibration.reporting.sections import trials as text
-from calibration.tables.rows import under_our_names
-from calibration.tables.trials import OF_TASKS, OF_TRIALS, SUCCESS, TAGS
+from calibration.tables.reading import ReadingOptions, columns_only
+from calibration.tables.rows import options_of_tables
+from calibration.tables.trials import OF_TASKS, OF_TRIALS
 
 
-@click.command()
+@click.command(cls=FileCommand)
 @click.argument("file", type=EXISTING)
 @click.option(
     "--tasks",
@@ -36,18 +37,6 @@ from calibration.tables.trials import OF_TASKS, OF_TRIALS, SUCCESS, TAGS
     default="1,2,3,5",
     show_default=True,
     help="Take this many trials together; several numbers are separated by commas.",
-)
-@click.option(
-    "--success",
-    default=SUCCESS,
-    show_default=True,
-    help="Read from this column whether a trial passed: 1 or 0, true or false.",
-)
-@click.option(
-    "--tags",
-    default=TAGS,
-    show_default=True,
-    help="Read from this column why a trial failed: tags, separated by ; or commas.",
 )
 @click.option(
     "--g-threshold",
@@ -74,7 +63,7 @@ from calibration.tables.trials import OF_TASKS, OF_TRIALS, SUCCESS, TAGS
     show_default=True,
     help="Draw this many resamples of the tasks.",
 )
-@with_columns
+@with_reading_options(*OF_OUTCOMES)
 @with_seed
 @with_confidence
 @with_output
@@ -84,38 +73,34 @@ def trials(
     model: str | None,
     agent_version: str | None,
     ks: str,
-    success: str,
-    tags: str,
     g_threshold: float,
     retries: int,
     steps: int | None,
     baseline: Path | None,
     resamples: int,
-    columns: dict[str, str | None],
+    reading: ReadingOptions,
     seed: int,
     confidence: float,
     output: Output,
 ) -> None:
     """Estimate pass@k and pass^k from repeated trials of tasks.
 
-    FILE is CSV, JSONL or Parquet with the columns task_id, trial and success, optionally model,
-    agent_version, cost_usd and tags; or results of a benchmark (.json).
+    FILE is CSV, JSONL or Parquet with a row a trial: its task and whether it passed, optionally
+    trial, model, agent_version, cost_usd and tags; or results of a benchmark (.json).
 
     \b
     asr trials runs.csv --tasks tasks.csv
     asr trials runs.csv -k 1,2,4,8 --model maker/model-x --json
     asr trials runs.csv --baseline last-week.csv --tasks tasks.csv
-    asr trials runs.csv --column task_id="Task ID" --column success=passed
+    asr trials runs.csv --column task_id="Ticket" --where condition=with
     """
-    runs, about, earlier = under_our_names(
-        columns, (file, (*OF_TRIALS, success, tags)), (tasks, OF_TASKS), (baseline, OF_TRIALS)
+    of_file, of_tasks, of_baseline = options_of_tables(
+        reading, (file, OF_TRIALS), (tasks, OF_TASKS), (baseline, OF_TRIALS)
     )
     found = analyse_trials(
-        runs or file,
+        file,
         TrialOptions(
             ks=whole_numbers("-k", ks),
-            success=success,
-            tags=tags,
             model=model,
             agent_version=agent_version,
             g_threshold=g_threshold,
@@ -125,8 +110,11 @@ def trials(
             n_resamples=resamples,
             confidence_level=confidence,
         ),
-        tasks=about,
-        baseline=earlier,
+        reading=of_file,
+        tasks=tasks,
+        of_tasks=columns_only(of_tasks),
+        baseline=baseline,
+        of_baseline=of_baseline,
     )
     print_result(found, text.trials, output)
     if not any(one.estimate.ok for one in found.pass_at_k.values()):

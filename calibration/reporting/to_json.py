@@ -587,7 +587,7 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
         ("disagreements", lambda of: list(map(_differing, of.disagreements)), "list[Json]"),
         "variance_parts=calibration.variance_parts reviewers noise_ceiling agreed_error "
         "composition two_phase=calibration.two_phase skipped skips=if_skipped "
-        "refusals=calibration.refusals warnings=calibration.warnings notes set_aside recoded seed "
+        "refusals=calibration.refusals warnings=calibration.warnings notes reading recoded seed "
         "fingerprint",
     ),
     "calibration.judge_calibration.reviewer_error.TwoPhase": (
@@ -721,7 +721,7 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
         ("format", lambda of: "asr-fitted-credit/1", "Literal['asr-fitted-credit/1']"),
         "file measure partial=found.partial credit=found.credit present n=found.n "
         "n_tasks=found.n_tasks by_task classes=found.classes[outcome] rates=found.rates[name] "
-        "set_aside seed n_resamples confidence_level fingerprint",
+        "reading seed n_resamples confidence_level fingerprint",
     ),
     "calibration.success_rate.fitted_credit.ClassUsefulness": ("n mean fitted",),
     "calibration.success_rate.fitted_credit.RateAtCredit": ("credit asr",),
@@ -730,13 +730,14 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
         ("format", lambda of: "asr-trials/1", "Literal['asr-trials/1']"),
         "success_source model agent_version n_trials n_tasks ks pass_at_k pass_hat_k band task_set "
         "independent_trials bayesian by_difficulty by_category by_tier g_pass_at_k g_threshold "
-        "retries step_compounding failure_modes baseline tasks tasks_left_out set_aside "
-        "other_trials notes sources settings seed n_resamples confidence_level version fingerprint",
+        "retries step_compounding failure_modes baseline tasks tasks_left_out missing_outcome "
+        "reading other_trials notes sources settings seed n_resamples confidence_level version "
+        "fingerprint",
     ),
     "calibration.analyses.reliability.tasks.TaskAudit": (
         ("format", lambda of: "asr-tasks/1", "Literal['asr-tasks/1']"),
         "success_source n_tasks n_runs findings[name] agreement n_telling n_one_run n_unchecked "
-        "tasks tasks_left_out set_aside notes sources confidence_level",
+        "tasks tasks_left_out set_aside reading notes sources confidence_level",
     ),
     "calibration.analyses.reliability.trials.PassFigure": (
         "value=estimate.value interval=estimate.interval n_tasks=estimate.n "
@@ -829,7 +830,7 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
         "source n_interactions conversation_correctness answer_correctness interaction_correctness "
         "tool_correctness bands by_tool[name] forbidden[name] required[name] before routes loops "
         "worst "
-        "conversations interactions set_aside settings=options",
+        "conversations interactions reading set_aside settings=options",
     ),
     "calibration.analyses.reliability.tools.StoredRoutes": (
         ("format", lambda of: "asr-routes/1", "Literal['asr-routes/1']"),
@@ -865,7 +866,7 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
     "calibration.analyses.reliability.runs.ReliabilityReport": (
         ("format", lambda of: "asr-reliability/1", "Literal['asr-reliability/1']"),
         "success_source simulated overall consistency predictability robustness safety n_runs "
-        "n_tasks runs_per_task by tasks set_aside notes",
+        "n_tasks runs_per_task by tasks reading set_aside notes",
         (
             "trajectory_measure",
             lambda of: "divergence" if of.divergence else "distance",
@@ -884,8 +885,8 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
     # Layers
     "calibration.analyses.layers.LayersAnalysis": (
         ("format", lambda of: "asr-layers/1", "Literal['asr-layers/1']"),
-        "source layers of_users all=all_types types[name] n_tasks confidence_level notes set_aside "
-        "simulated fingerprint",
+        "source layers of_users all=all_types types[name] n_tasks confidence_level notes "
+        "reading set_aside simulated fingerprint",
     ),
     "calibration.analyses.layers.FailureType": ("n n_nowhere caught[layer]",),
     "calibration.analyses.layers.CaughtBy": ("n share n_alone alone",),

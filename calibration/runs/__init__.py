@@ -1,8 +1,9 @@
 """Count production traces: from a table to the counts behind every number of the report.
 
 A source (`open_files`, `open_frame`, `open_postgres`, `open_spark`) is a table in an engine
-(`sources`, `engines`), also of the result files of a benchmark (`benchmark_results`); its `columns`
-are read by type, `counts` runs the statements, `cells` hold equal runs together, and `results` are
+(`sources`, `engines`), also of the result files of a benchmark (`benchmark_results`);
+`recognition` says which columns have which role and what the outcomes are taken as, `columns` reads
+them by type, `counts` runs the statements, `cells` hold equal runs together, and `results` are
 what comes out.
 `production_counts` runs the statements of `sql/` on it, translated for PostgreSQL and Spark; the
 size of the counts does not grow with the number of traces.

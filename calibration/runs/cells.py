@@ -429,8 +429,9 @@ def _between(credits: Mapping[str, CreditTable]) -> list[tuple[int, float]]:
 def _scores(cells: Cells, table: CreditTable) -> NDArray[np.float64]:
     """Return sums of max(0, credit - penalty): within a cell, all runs keep credit or none does."""
     names = cells.workflow.names
-    worth = np.array([table.of(name) for name in names], dtype=np.float64)
-    credit = worth.reshape(len(names), len(table.credit))[cells.workflow.codes, cells.outcome]
+    # The last row is for cells without a workflow.
+    worth = np.array([table.of(name) for name in (*names, None)], dtype=np.float64)
+    credit = worth[cells.workflow.codes, cells.outcome]
     kept: NDArray[np.float64] = np.maximum(0.0, cells.sums["n"] * credit - cells.sums["penalty"])
     return kept
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from calibration.errors import InputError
-from calibration.records import HARNESS, VERSION
+from calibration.records import HARNESS, MAX_TAG, VERSION
 from calibration.runs.cells import (
     LABELLED,
     LENGTHS,
@@ -81,7 +81,7 @@ from calibration.runs.sources import Source
 from calibration.statistics.intervals import Events
 from calibration.statistics.means import SquareSums, edges_of_bins
 from calibration.tables.reading import DEPENDS
-from calibration.tables.scales import OutcomeColumn, Outcomes
+from calibration.tables.scales import OutcomeColumn, OutcomeWords
 from calibration.taxonomy import CreditTable, Taxonomy
 
 # Up to this number, tasks keep their names, for pairing with a baseline, and are resampled singly.
@@ -508,7 +508,7 @@ class CountOptions(TypedDict, total=False):
 
 
 def production_counts(
-    table: RunTable, outcomes: Outcomes | None = None, **asked: Unpack[CountOptions]
+    table: RunTable, outcomes: OutcomeWords | None = None, **asked: Unpack[CountOptions]
 ) -> ProductionCounts:
     """Count the runs of a table, by type first, and as texts where a row needs a closer look.
 
@@ -516,7 +516,7 @@ def production_counts(
     ----------
     table : RunTable
         Made by `open_runs`.
-    outcomes : Outcomes, optional
+    outcomes : OutcomeWords, optional
         What the values of the outcomes are taken as; by those of this table alone when None.
     asked : CountOptions
         What else is counted.
@@ -897,13 +897,10 @@ def _notes(facts: Mapping[str, Any], cells: Cells, recognised: Recognised) -> No
 LISTED = ("outcome", "trace_id", "workflow", "model", "task", "week", "at", "cost", "latency")
 MOST_TAGS = 50
 
-# Longer tags are cut.
-MAX_TAG = 80
-
 TAG, RUN = "asr_tag", "asr_run"
 
 
-def list_runs(table: RunTable, outcomes: Outcomes, *, classes: Collection[str]) -> pd.DataFrame:
+def list_runs(table: RunTable, outcomes: OutcomeWords, *, classes: Collection[str]) -> pd.DataFrame:
     """Return all runs of some classes, each class in order of time, with the columns of `LISTED`.
 
     Runs without a time come last; duplicates are kept. The source of `table` must be freshly
@@ -931,7 +928,7 @@ def count_named(table: RunTable, names: Collection[tuple[str, str]]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tagged:
-    """A table with one row per run and tag, its tags as models; `left_out` counts rarer tags."""
+    """A table with one row per run and tag, its tags as models; `left_out` counts the others."""
 
     table: RunTable
     left_out: int
@@ -941,7 +938,8 @@ def laid_out(table: RunTable, *, conflicts: bool, most: int = MOST_TAGS) -> Tagg
     """Return the runs of a table once per tag; None without a column of tags.
 
     Tags are a list, a JSON list as text, or a text separated by ``;`` or ``,``; the `most` frequent
-    are kept. With `conflicts`, runs that share a trace_id but not their values are left out.
+    are kept, of those that are not too long. With `conflicts`, runs that share a trace_id but not
+    their values are left out.
     """
     source, used = table.columns.source, table.columns.used
     if "tags" not in used:
@@ -960,7 +958,7 @@ def laid_out(table: RunTable, *, conflicts: bool, most: int = MOST_TAGS) -> Tagg
         **twice,
     )
     counted = source.engine.run(query("tags", rows=rows))
-    frequent = counted[TAG].tolist()[:most]
+    frequent = [tag for tag in counted[TAG].tolist() if len(tag) <= MAX_TAG][:most]
     unread = ("tags", "tier", "difficulty", VERSION, HARNESS, *LENGTHS, *SIGNALS)
     columns = replace(
         table.columns,

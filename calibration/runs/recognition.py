@@ -20,15 +20,15 @@ from calibration.tables.columns import (
     FURTHER,
     LOOKED,
     MILLISECONDS,
-    NEVER_OUTCOMES,
     Columns,
     Sample,
     find_columns,
+    never_outcome,
     normalised,
 )
 from calibration.tables.reading import FirstRow, LeftOut, Reading, ReadingOptions, left_out
 from calibration.tables.reading import reading_of as reading_of_columns
-from calibration.tables.scales import OutcomeColumn, Outcomes, read_outcomes
+from calibration.tables.scales import OutcomeColumn, OutcomeWords, read_outcomes
 from calibration.taxonomy import Taxonomy
 
 # Named in the JSON of every command, with null where no column has the role.
@@ -112,7 +112,7 @@ class Recognised:
     """How the rows of a source are read: its columns, and what the outcomes are taken as."""
 
     columns: RunColumns
-    outcomes: Outcomes
+    outcomes: OutcomeWords
     options: RunOptions
 
 
@@ -174,12 +174,15 @@ def _roles(source: Source, header: Sequence[str], sample: Sample, options: RunOp
 def _sample(source: Source, header: Sequence[str], reading: ReadingOptions) -> Sample:
     """Return the first rows of the columns that may have a role."""
     known = {alias for aliases in ALIASES.values() for alias in aliases}
-    known |= {*FURTHER, *ARMS, *NEVER_OUTCOMES}
+    known |= {*FURTHER, *ARMS}
     chosen = set(reading.columns.values())
     kept = [
         name
         for name in header
-        if name in chosen or normalised(name) in known or normalised(name).endswith("_id")
+        if name in chosen
+        or normalised(name) in known
+        or normalised(name).endswith("_id")
+        or never_outcome(name)
     ]
     return _first_rows(source, kept)
 
@@ -332,7 +335,7 @@ def outcome_values(columns: RunColumns, table: Source | None = None) -> OutcomeC
     return OutcomeColumn(place=source.name, name=name, role_name=normalised(name), counts=counts)
 
 
-def outcomes_of(values: Sequence[OutcomeColumn], options: RunOptions) -> Outcomes:
+def outcomes_of(values: Sequence[OutcomeColumn], options: RunOptions) -> OutcomeWords:
     """Return what the outcomes of all tables of a command are taken as."""
     return read_outcomes(
         values,

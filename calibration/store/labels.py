@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
@@ -318,15 +318,34 @@ def _as_draft(label: Label) -> LabelDraft:
 
 
 def import_token(
-    batch_id: str, taxonomy_version: str, reviewer_id: str, trace_id: str, outcome: str
+    batch_id: str,
+    taxonomy_version: str,
+    reviewer_id: str,
+    trace_id: str,
+    outcome: str,
+    given_at: datetime | None = None,
 ) -> str:
     """Return the client token of an imported label: equal rows are one label."""
-    key = json.dumps([batch_id, taxonomy_version, reviewer_id, trace_id, outcome])
+    parts = [batch_id, taxonomy_version, reviewer_id, trace_id, outcome]
+    key = json.dumps(parts + ([] if given_at is None else [given_at.isoformat()]))
     return IMPORTED + hashlib.sha256(key.encode()).hexdigest()[:24]
 
 
 def _column(cursor: Cursor, sql: str, values: list[str]) -> set[str]:
     return {row[0] for row in cursor.execute(sql, values).fetchall()}
+
+
+def _given_at(draft: LabelDraft) -> datetime:
+    """Return when a label was given, without a zone as stored, never in the future."""
+    now = utc_now()
+    if draft.given_at is None:
+        return now
+    return min(draft.given_at.astimezone(UTC).replace(tzinfo=None), now)
+
+
+def _is_later(draft: LabelDraft, stored_at: datetime) -> bool:
+    """Return whether a label says of itself that it was given after a stored one."""
+    return draft.given_at is not None and _given_at(draft) > stored_at
 
 
 def insert_labels(
@@ -336,7 +355,7 @@ def insert_labels(
     fresh: list[tuple[LabelDraft, str]],
     simulated: list[bool],
 ) -> None:
-    """Append labels with one time."""
+    """Append labels, each with its own time, or with the present."""
     if not fresh:
         return
     drafts = [draft for draft, _ in fresh]
@@ -356,14 +375,14 @@ def insert_labels(
             "violations": pa.array([_violations_text(d.violations) for d in drafts], text),
             "seconds_active": pa.array([d.seconds_active for d in drafts], pa.float64()),
             "simulated": simulated,
+            "created_at": pa.array([_given_at(draft) for draft in drafts], pa.timestamp("us")),
         }
     )
     cursor.register("incoming", table)
     cursor.execute(
         "INSERT INTO label_event BY NAME SELECT *, nextval('event_seq') AS seq, 'label' AS kind, "
-        "?::VARCHAR AS batch_id, ?::VARCHAR AS taxonomy_version, ?::TIMESTAMP AS created_at "
-        "FROM incoming",
-        [batch_id, taxonomy.version, utc_now()],
+        "?::VARCHAR AS batch_id, ?::VARCHAR AS taxonomy_version FROM incoming",
+        [batch_id, taxonomy.version],
     )
     cursor.unregister("incoming")
 
@@ -514,11 +533,14 @@ class LabelStore(TraceStore):
         *,
         names: Sequence[str] = (),
         exposed: bool = False,
+        replacing: bool = False,
     ) -> ImportResult[tuple[str, str]]:
-        """Store labels from elsewhere once each, without lease or evidence; none is overwritten.
+        """Store labels from elsewhere once each, without lease or evidence.
 
-        Reviewers of these names are added where a label of theirs is stored. `exposed` labels were
-        not given blind, as far as anybody knows: they are stored as such.
+        A label that was given later than the stored one, or any other one if `replacing`, is a new
+        event; the stored one stays in the log. Reviewers of these names are added where a label of
+        theirs is stored. `exposed` labels were not given blind, as far as anybody knows: they are
+        stored as such.
         """
         taxonomy = self._rules()
         new = {reviewer_id_of(name): name for name in names}
@@ -536,19 +558,20 @@ class LabelStore(TraceStore):
             people = dict(cursor.execute("SELECT reviewer_id, simulated FROM reviewer").fetchall())
             traces = dict(cursor.execute("SELECT trace_id, simulated FROM trace").fetchall())
             current = {
-                (trace_id, reviewer_id): outcome
-                for trace_id, reviewer_id, outcome in cursor.execute(
-                    "SELECT trace_id, reviewer_id, outcome FROM label_current "
+                (trace_id, reviewer_id): (outcome, created_at, event_id)
+                for trace_id, reviewer_id, outcome, created_at, event_id in cursor.execute(
+                    "SELECT trace_id, reviewer_id, outcome, created_at, event_id "
+                    "FROM label_current "
                     "WHERE batch_id = ? AND taxonomy_version = ? AND kind = 'label'",
                     [batch_id, taxonomy.version],
                 ).fetchall()
             }
             fresh: dict[tuple[str, str], tuple[LabelDraft, str]] = {}
-            already, changed, missing = [], [], []
+            already, changed, missing, replaced = [], [], [], []
             for draft in drafts:
                 key = (draft.trace_id, draft.reviewer_id)
                 outcome = taxonomy.outcome(draft.answers)
-                stored = current.get(key) or (fresh[key][1] if key in fresh else None)
+                stored = fresh[key][1] if key in fresh else current.get(key, (None,))[0]
                 if draft.trace_id not in items:
                     missing.append(draft.trace_id)
                 elif draft.reviewer_id not in people.keys() | new.keys():
@@ -562,6 +585,12 @@ class LabelStore(TraceStore):
                     fresh[key] = (draft, outcome)
                 elif stored == outcome:
                     already.append(key)
+                elif key not in fresh and (replacing or _is_later(draft, current[key][1])):
+                    token = draft.client_token
+                    if token in tokens:  # the same label, given again after another one
+                        token = f"{token}-{current[key][2]}"
+                    fresh[key] = (replace(draft, client_token=token), outcome)
+                    replaced.append(key)
                 else:
                     changed.append(key)
             for reviewer_id in dict.fromkeys(d.reviewer_id for d, _ in fresh.values()):
@@ -575,10 +604,11 @@ class LabelStore(TraceStore):
             if fresh:
                 record_audit(cursor, "labels imported", batch_id=batch_id, stored=len(fresh))
         return ImportResult(
-            imported=tuple(fresh),
+            imported=tuple(key for key in fresh if key not in replaced),
             already_there=tuple(already),
             changed=tuple(changed),
             unknown=tuple(dict.fromkeys(missing)),
+            replaced=tuple(replaced),
         )
 
     @open_to(REVIEWER, oneself="reviewer_id")

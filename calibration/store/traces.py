@@ -33,7 +33,6 @@ from calibration.records import (
     WHOLE,
     Attachment,
     ExpectedCall,
-    SetAside,
     Step,
     SubGoal,
     Trace,
@@ -362,14 +361,13 @@ class ImportResult(Generic[K]):
     already_there: tuple[K, ...] = ()
     changed: tuple[K, ...] = ()  # stored with other content; left as it was
     unknown: tuple[str, ...] = ()  # not in the store, or not in the batch of the labels
-    replaced: tuple[str, ...] = ()  # changed traces that were taken
+    replaced: tuple[K, ...] = ()  # changed traces that were taken, and labels given later
     restored: tuple[str, ...] = ()  # their stored text was missing or damaged
     completed: tuple[str, ...] = ()  # an older version did not read all of their fields
     labelled: frozenset[str] = frozenset()  # changed traces with labels
     possible_duplicates: dict[str, str] = field(default_factory=dict)
     graded: tuple[str, ...] = ()  # traces whose grade is new
     other_grade: tuple[str, ...] = ()  # traces that have another grade, which stays
-    set_aside: tuple[SetAside, ...] = ()  # rows that hold nothing to import
     settled: tuple[str, ...] = ()  # traces that got their adjudicated class
     settled_before: tuple[str, ...] = ()  # traces that had another one, which stays
 
@@ -602,7 +600,7 @@ def _ingest(
             rated = [v for k, v in enumerate(grades) if v is not None and k not in changed]
             kept = set(changed.values())
             rated += [v for v in more if v.trace_id not in kept]
-            graded = _put_verdicts(cursor, rated)
+            graded = _put_verdicts(cursor, rated, of_source=True)
     return ImportResult(
         imported=tuple(fresh),
         already_there=tuple(already),
@@ -862,8 +860,14 @@ def _check_verdicts(rules: Taxonomy, new: Sequence[Verdict]) -> None:
             )
 
 
-def _put_verdicts(cursor: Cursor, new: Sequence[Verdict]) -> ImportResult[str]:
-    """Store verdicts within a transaction; one that is stored is never overwritten."""
+def _put_verdicts(
+    cursor: Cursor, new: Sequence[Verdict], *, of_source: bool = False
+) -> ImportResult[str]:
+    """Store verdicts within a transaction; one that is stored is never overwritten.
+
+    `of_source` : they are scores that came with the traces. One without a class, as its scale was
+    not known, gets the class that follows from it now.
+    """
     traces = {row[0] for row in cursor.execute("SELECT trace_id FROM trace").fetchall()}
     known = {
         (judge, trace, sample): outcome
@@ -872,6 +876,7 @@ def _put_verdicts(cursor: Cursor, new: Sequence[Verdict]) -> ImportResult[str]:
         ).fetchall()
     }
     fresh: dict[tuple[str, str, int], Verdict] = {}
+    settled: dict[tuple[str, str, int], Verdict] = {}
     already, changed, unknown = [], [], []
     for verdict in new:
         key = (verdict.judge_id, verdict.trace_id, verdict.sample)
@@ -882,17 +887,40 @@ def _put_verdicts(cursor: Cursor, new: Sequence[Verdict]) -> ImportResult[str]:
             fresh[key] = verdict
         elif stored == verdict.outcome:
             already.append(verdict.trace_id)
+        elif of_source and stored == NO_VERDICT and key not in fresh and key not in settled:
+            settled[key] = verdict
         else:
             changed.append(verdict.trace_id)
     _insert_verdicts(cursor, list(fresh.values()))
-    if fresh:
-        judges = sorted({v.judge_id for v in fresh.values()})
-        record_audit(cursor, "verdicts", judges=judges, stored=len(fresh))
+    _settle_verdicts(cursor, list(settled.values()))
+    if fresh or settled:
+        judges = sorted({v.judge_id for v in (*fresh.values(), *settled.values())})
+        record_audit(cursor, "verdicts", judges=judges, stored=len(fresh), settled=len(settled))
     return ImportResult(
-        imported=tuple(v.trace_id for v in fresh.values()),
+        imported=tuple(v.trace_id for v in (*fresh.values(), *settled.values())),
         already_there=tuple(already),
         changed=tuple(changed),
         unknown=tuple(unknown),
+    )
+
+
+def _settle_verdicts(cursor: Cursor, settled: list[Verdict]) -> None:
+    """Give stored verdicts without a class the class that follows from their score."""
+    if not settled:
+        return
+    columns = [
+        [getattr(v, name) for v in settled]
+        for name in ("judge_id", "trace_id", "sample", "outcome", "reason", "proposed", "grade")
+    ]
+    cursor.execute(
+        "UPDATE verdict SET outcome = new.outcome, reason = new.reason, proposed = new.proposed, "
+        "grade = new.grade FROM (SELECT unnest(?::VARCHAR[]) AS judge_id, "
+        "unnest(?::VARCHAR[]) AS trace_id, unnest(?::INTEGER[]) AS sample, "
+        "unnest(?::VARCHAR[]) AS outcome, unnest(?::VARCHAR[]) AS reason, "
+        "unnest(?::BOOLEAN[]) AS proposed, unnest(?::INTEGER[]) AS grade) AS new "
+        "WHERE verdict.judge_id = new.judge_id AND verdict.trace_id = new.trace_id "
+        "AND verdict.sample = new.sample",
+        columns,
     )
 
 

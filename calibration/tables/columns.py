@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from calibration.errors import InputError
 from calibration.tables import words
 from calibration.tables.scales import CHECKS
+from calibration.taxonomy import default_taxonomy
 from calibration.text import names_there
 
 LOOKED = 10_000  # first rows by which columns are recognised
@@ -212,6 +213,36 @@ ALIASES: dict[str, tuple[str, ...]] = {
     ),
 }
 
+# Names of what people said, and of what a judge said; the names of `label` may be either.
+OF_PEOPLE = (
+    "human",
+    *(f"human_{name}" for name in ("label", "outcome", "verdict", "rating", "score", "grade")),
+    *("human_judgment", "human_judgement", "gold", "gold_label", "ground_truth", "expert_label"),
+)
+OF_JUDGES = tuple(
+    f"{who}_{name}"
+    for who in ("judge", "llm", "llm_judge", "auto")
+    for name in (
+        "verdict",
+        "label",
+        "outcome",
+        "rating",
+        "score",
+        "judgment",
+        "judgement",
+        "result",
+    )
+)
+# Of these two in one table may both be the answer; the other names of `label` only stand in.
+ANSWERS = ("label", "annotation", "rating", "verdict", "judgment", "judgement", "result")
+STAND_INS = ("class", "value", "score", "answer", "choice")
+ALIASES |= {
+    "reviewer": tuple(name for name in ALIASES["rater"] if name != "judge"),
+    "judge": ("judge", "judge_id", "judge_name", "judge_model", "grader"),
+    "human": OF_PEOPLE,
+    "verdict": ("verdict", *OF_JUDGES),
+}
+
 # What a run may have besides, under these names alone.
 FURTHER = (
     "units",
@@ -261,7 +292,6 @@ NEVER_OUTCOMES = (
     "failed",
     "error",
     "is_error",
-    "hallucinated",
     "toxic",
     "harmful",
     "blocked",
@@ -314,6 +344,16 @@ def clean_header(cells: Iterable[str], place: str) -> tuple[str, ...]:
     return columns
 
 
+def never_outcome(column: str) -> bool:
+    """Return whether a column is no outcome by itself: by its name, or named after a bad class.
+
+    >>> never_outcome("Exit code"), never_outcome("passed")
+    (True, False)
+    """
+    name = normalised(column)
+    return name in NEVER_OUTCOMES or name in default_taxonomy().follow_up
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """The first rows of a table as clean texts, by column."""
@@ -328,6 +368,16 @@ class Sample:
         """Return the share of values that were there before; 0 for a column without any."""
         values = self.values(column)
         return 1 - len(set(values)) / len(values) if values else 0.0
+
+    def differing(self, one: str, other: str) -> tuple[int, int]:
+        """Return the rows of two columns, and in how many of them these say different things."""
+        pairs = list(zip(self.texts.get(one, ()), self.texts.get(other, ()), strict=False))
+        return len(pairs), sum(_said(first) != _said(second) for first, second in pairs)
+
+    def alike(self, one: str, other: str) -> bool:
+        """Return whether two columns hold words of one kind."""
+        first, second = ({_said(value) for value in self.values(name)} for name in (one, other))
+        return not first.isdisjoint(second)
 
     def holds_words(self, column: str) -> bool:
         """Return whether a column holds words of pass and fail alone, and not bare 0 and 1."""
@@ -428,6 +478,102 @@ def chosen_columns(
     return {role: name for role, name in chosen.items() if name is not None}
 
 
+def columns_by_table(
+    chosen: Mapping[str, str | None], *tables: tuple[Header, Sequence[str]]
+) -> list[dict[str, str | None]]:
+    """Return the columns that the user named for each of several tables; each with its roles.
+
+    A name goes for the tables that have its column, a role left out for all that know it.
+
+    Raises
+    ------
+    InputError
+        If no table knows a role, or none that knows it has its column.
+
+    Examples
+    --------
+    >>> one, other = (Header.of(names, "a.csv", []) for names in (["id", "x"], ["id", "y"]))
+    >>> columns_by_table({"cost": "y"}, (one, ["cost"]), (other, ["cost"]))
+    [{}, {'cost': 'y'}]
+    """
+    every = list(dict.fromkeys(role for _, roles in tables for role in roles))
+    for role, name in chosen.items():
+        if role not in every:
+            raise InputError(f"--column: no name {role!r:.80} is read; {names_there(role, every)}")
+        known = [header for header, roles in tables if role in roles]
+        if name is not None and not any(name in header.columns for header in known):
+            listed = "; ".join(
+                f"{header.place}: {names_there(name, header.columns)}" for header in known
+            )
+            raise InputError(f"column {name!r:.80} (for {role}) is not there; {listed}")
+    return [
+        {
+            role: name
+            for role, name in chosen.items()
+            if role in roles and (name is None or name in header.columns)
+        }
+        for header, roles in tables
+    ]
+
+
+def answer_column(
+    header: Header, sample: Sample, *, role: str, names: Sequence[str], taken: Iterable[str] = ()
+) -> str | None:
+    """Return the column of what people or a judge said of each row; None if there is none.
+
+    `names` are those of this answer alone; those of `label` and of checks stand in for them.
+
+    Raises
+    ------
+    InputError
+        If two columns may be it and differ: a question with both.
+    """
+    taken = set(taken)
+    others = {*OF_PEOPLE, *OF_JUDGES} - set(names)
+    general = [name for name in ANSWERS if name not in names]
+    empty: str | None = None
+    for group in (names, general, STAND_INS, CHECKS):
+        listed = header.there([name for name in group if name not in others], taken)
+        present = [name for name in listed if sample.values(name)]
+        empty = empty or next(iter(listed), None)
+        if not present:
+            continue
+        first, rivals = present[0], present[1:] if group is not STAND_INS else []
+        if group is names:
+            rivals += [
+                name
+                for name in header.there(general, {*taken, *present})
+                if sample.alike(first, name)
+            ]
+        for other in rivals:
+            n, differing = sample.differing(first, other)
+            if differing:
+                raise InputError(
+                    f"{header.place}: {first} and {other} both may be the {role}, and differ in "
+                    f"{differing:,} of {n:,} rows: --column {role}={first}"
+                )
+        return first
+    return empty
+
+
+def trace_columns(header: Header, sample: Sample, taken: Iterable[str] = ()) -> list[str]:
+    """Return the columns that may name the trace of a label or a verdict, the likeliest first.
+
+    A column with one value names a project, not a trace. Where some ids repeat, as with several
+    raters of a trace, one that never does is the row's own, and comes last.
+    """
+    if "trace_id" in header.names:
+        return [header.names["trace_id"]]
+    present = [
+        name
+        for name in header.there((*RUN_IDS, *_other_ids(header)), taken)
+        if len(values := sample.values(name)) < 2 or len(set(values)) > 1
+    ]
+    if any(0 < sample.repeated(name) for name in present):
+        return sorted(present, key=lambda name: sample.repeated(name) == 0)
+    return present
+
+
 def find_columns(
     columns: Iterable[str],
     sample: Sample,
@@ -492,6 +638,52 @@ def find_columns(
     return Columns(
         by_role={role: by_role[role] for role in roles if role in by_role},
         arms=arms,
+        not_read=tuple(name for name in header.columns if name not in used),
+    )
+
+
+def named_columns(
+    columns: Iterable[str],
+    *,
+    place: str,
+    roles: Sequence[str],
+    chosen: Mapping[str, str | None] | None = None,
+    sample: Sample | None = None,
+) -> Columns:
+    """Return which columns have these roles, by their names: our own, then the aliases in order.
+
+    With a `sample`, an id that may be that of a run is one of a task only where its values repeat.
+
+    Raises
+    ------
+    InputError
+        If a chosen column is not there, or two columns of a role differ in spelling alone.
+
+    Examples
+    --------
+    >>> named_columns(["Task ID", "Tier", "x"], place="a.csv", roles=["task_id", "tier"]).by_role
+    {'task_id': 'Task ID', 'tier': 'Tier'}
+    """
+    chosen = chosen or {}
+    header = Header.of(columns, place, roles)
+    by_role = chosen_columns(header, chosen, roles)
+    for role in roles:
+        if role in chosen:
+            continue
+        taken = set(by_role.values())
+        present = [role] if role in header.columns and role not in taken else []
+        present += header.there((normalised(role), *ALIASES.get(role, ())), taken)
+        if role == "task_id" and sample is not None:
+            present = [
+                name
+                for name in present
+                if normalised(name) in TASKS or sample.repeated(name) >= REPEATS
+            ]
+        if present:
+            by_role[role] = present[0]
+    used = set(by_role.values())
+    return Columns(
+        by_role={role: by_role[role] for role in roles if role in by_role},
         not_read=tuple(name for name in header.columns if name not in used),
     )
 
@@ -563,9 +755,7 @@ def outcome_column(header: Header, sample: Sample, taken: Iterable[str]) -> str:
 def _no_outcome(header: Header, sample: Sample) -> str:
     """Say that no column holds the outcome, and which one may."""
     likely = [
-        name
-        for name in header.columns
-        if normalised(name) not in NEVER_OUTCOMES and sample.holds_words(name)
+        name for name in header.columns if not never_outcome(name) and sample.holds_words(name)
     ]
     if likely:
         verb = "holds" if len(likely) == 1 else "hold"
@@ -573,7 +763,7 @@ def _no_outcome(header: Header, sample: Sample) -> str:
             f"no column holds the outcome; {', '.join(likely[:MOST_NAMED])} {verb} pass/fail "
             f"words: --column outcome={likely[0]}"
         )
-    unclear = [name for name in header.columns if normalised(name) in NEVER_OUTCOMES]
+    unclear = [name for name in header.columns if never_outcome(name)]
     about = (
         f"; {unclear[0]} does not say by itself which runs succeeded: --column "
         f"outcome={unclear[0]} with --map WORD=pass,WORD=fail"
@@ -587,24 +777,23 @@ def _check_flags(place: str, present: Sequence[str], sample: Sample) -> None:
     """Refuse two columns that both say whether a run passed, and differ."""
     first = present[0]
     for other in present[1:]:
-        pairs = list(zip(sample.texts.get(first, ()), sample.texts.get(other, ()), strict=False))
-        differing = sum(_said(one) != _said(two) for one, two in pairs)
+        n, differing = sample.differing(first, other)
         if differing:
             raise InputError(
                 f"{place}: {first} and {other} both may say what passed, and differ in "
-                f"{differing:,} of {len(pairs):,} rows: --column outcome={first}"
+                f"{differing:,} of {n:,} rows: --column outcome={first}"
             )
 
 
 def _said(text: str) -> object:
-    """Return what a text says of a check: pass, fail, or itself."""
-    verdict = words.VERDICTS.get(words.fold(text))
-    return verdict or (None if words.is_missing(text) else text)
+    """Return what a text says: pass, fail, or its fold; None where it is missing."""
+    word = words.fold(text)
+    return words.VERDICTS.get(word) or (None if words.is_missing(text) else word)
 
 
 def _check_chosen(place: str, column: str, sample: Sample, mapped: Iterable[str]) -> None:
     """Refuse a named outcome whose values do not say which of them is a pass."""
-    if normalised(column) in NEVER_OUTCOMES and not list(mapped):
+    if never_outcome(column) and not list(mapped):
         values = sorted(set(sample.values(column)))[:2]
         told = ",".join(
             f"{value:.40}={into}" for value, into in zip(values, ("pass", "fail"), strict=False)

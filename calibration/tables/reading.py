@@ -50,6 +50,7 @@ HARMLESS: dict[str, str] = {
     "superseded": "replaced by a later one",
     "total_row": "a total",
     "not_blind": "not blind",
+    "skipped": "of a skipped trace",
 }
 REASONS = {**DEPENDS, **HARMLESS}
 
@@ -120,6 +121,29 @@ class ReadingOptions:
             if value or (value == 0 and value is not False)
         }
 
+    @property
+    def given(self) -> dict[str, object]:
+        """The options that were given, by their name in commands."""
+        empty = ReadingOptions()
+        options = {
+            "--column": "columns",
+            "--map": "mapped",
+            "--where": "where",
+            "--scale": "scale",
+            "--pass-at": "pass_at",
+            "--max-left-out": "max_left_out",
+            "--decimal": "decimal",
+            "--dates": "dates",
+            "--encoding": "encoding",
+            "--raters": "raters",
+            "--latest": "latest",
+        }
+        return {
+            option: value
+            for option, name in options.items()
+            if (value := getattr(self, name)) != getattr(empty, name)
+        }
+
     def outcomes(self, *, is_named: bool = False) -> OutcomeOptions:
         """Return what was said of outcomes; `is_named` if the rubric was chosen."""
         return OutcomeOptions(
@@ -147,6 +171,11 @@ def reading_from_settings(settings: Mapping[str, Any]) -> ReadingOptions:
         encoding=settings.get("encoding"),
         latest=bool(settings.get("latest")),
     )
+
+
+def columns_only(options: ReadingOptions) -> ReadingOptions:
+    """Return what the user said, for a further table that is only looked up: its columns."""
+    return ReadingOptions(columns=options.columns, encoding=options.encoding)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +236,7 @@ class MissingOutcome:
 
 
 @dataclass(slots=True)
-class LeftOutRows:
+class LeftOutCounter:
     """Count rows that are left out, by reason, with the first of each."""
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -223,7 +252,7 @@ class LeftOutRows:
     def listed(self) -> tuple[LeftOut, ...]:
         """Return the reasons, those that may depend on the outcome first."""
         return tuple(
-            left_out(code, self.counts[code], self.first[code], runs=self.runs.get(code))
+            left_out(code, self.counts[code], self.first.get(code), runs=self.runs.get(code))
             for code in REASONS
             if self.counts.get(code)
         )
@@ -382,7 +411,7 @@ class Reading:
         lies = (
             ""
             if self.bounds is None
-            else f" The rate lies between {self.bounds[0]:.1%} and {self.bounds[1]:.1%}."
+            else f" The rate is between {self.bounds[0]:.1%} and {self.bounds[1]:.1%}."
         )
         unknown = next(
             (

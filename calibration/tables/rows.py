@@ -10,11 +10,12 @@ import csv
 import io
 import itertools
 import json
+import math
 import re
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from io import TextIOWrapper
@@ -39,11 +40,11 @@ from calibration.files import (
     utf8_chunks,
     written_whole,
 )
-from calibration.records import Evidence
+from calibration.records import MAX_TAG, MAX_TAGS, Evidence
 from calibration.tables.annotation_exports import label_rows_of
 from calibration.tables.columns import LOOKED, Sample, clean_header
-from calibration.tables.reading import LeftOutRows, ReadingOptions, to_pandas
-from calibration.tables.words import cell, clean
+from calibration.tables.reading import LeftOutCounter, ReadingOptions, to_pandas
+from calibration.tables.words import cell, clean, is_missing, number_of, truth
 from calibration.text import names_there
 from calibration.trace_formats.base import MAX_TRACE_BYTES
 from calibration.trace_formats.compressed import open_text
@@ -65,9 +66,9 @@ from calibration.trace_formats.json_scanner import (
 from calibration.trace_formats.parquet import PARQUET
 
 Row = dict[str, Any]
+cell_text = cell
 Told = Callable[[int, str], None]
 MAX_QUOTES = 20
-MAX_TAGS, MAX_TAG = 50, 80  # tags of a row, characters of one; more are cut
 MAX_TABLE_BYTES = 500_000_000
 MAX_ROWS = 5_000_000
 SPLIT = "; split it or leave columns out"
@@ -78,6 +79,7 @@ FORMATS = (".csv", ".jsonl", ".parquet")
 TEXT, NUMBER, WHOLE = pa.string(), pa.float64(), pa.int64()
 FLAG, TIME, TEXTS = pa.bool_(), pa.timestamp("us", tz="UTC"), pa.list_(pa.string())
 YES, NO = ("true", "yes", "1"), ("", "false", "no", "0")
+INFINITE = ("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity")
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _GUARDED = re.compile(r"'+[=+\-@\t\r]")
 
@@ -196,7 +198,7 @@ def any_rows(
             raise missing(path, name, there)
     for line, row in chain([] if first is None else [first], numbered):
         for name in required:
-            if not cell_text(row.get(name)):
+            if not cell(row.get(name)):
                 raise InputError(f"{path}, line {line}: field {name!r} is missing")
         yield line, row
 
@@ -207,40 +209,53 @@ class OpenTable:
 
     `columns` : those that occur in the first rows. `sample` : these rows as texts. `rows` : all
     rows that --where chooses, with their line. `left_out` : rows that are not, counted while
-    `rows` is read; `n_rows` : all rows read.
+    `rows` is read; `n_rows` : all rows read. `pass_over` is called with each row that --where does
+    not choose: words and scales are decided on all rows.
     """
 
     place: str
     columns: tuple[str, ...]
     sample: Sample
-    left_out: LeftOutRows
+    left_out: LeftOutCounter
     rows: Iterator[tuple[int, Row]]
     n_rows: int = 0
+    pass_over: Callable[[Row], None] | None = None
 
 
-def open_table(source: Source, options: ReadingOptions | None = None) -> OpenTable:
+def open_table(
+    source: Source,
+    options: ReadingOptions | None = None,
+    *,
+    place: str | None = None,
+    is_strict: bool = False,
+    shares_where: bool = False,
+) -> OpenTable:
     """Open a table; its rows have the columns of the table, unchanged.
 
-    A line that is no row is left out as unreadable, a row that --where does not choose as such.
+    A line that is no row is left out as unreadable, or refused if `is_strict`; a row that --where
+    does not choose is left out as such. If it `shares_where` with other tables, a column that is
+    not there chooses nothing. `place` is its name in messages, where it is not that of the file.
 
     Raises
     ------
     InputError
         If the table cannot be read, or has no column of --where.
     """
-    options, left_out = options or ReadingOptions(), LeftOutRows()
-    place = place_of(source)
+    options, left_out = options or ReadingOptions(), LeftOutCounter()
+    place = place or place_of(source)
     table = OpenTable(place=place, columns=(), sample=Sample({}), left_out=left_out, rows=iter(()))
 
-    def unreadable(line: int, _why: str) -> None:
-        left_out.add("unreadable_row", line)
+    def unreadable(line: int, why: str) -> None:
+        left_out.add("unreadable_row", line, why)
         table.n_rows += 1
 
-    rows = any_rows(source, aside=unreadable, encoding=options.encoding)
+    rows = any_rows(source, aside=None if is_strict else unreadable, encoding=options.encoding)
     first = list(islice(rows, LOOKED))
     table.columns = tuple(dict.fromkeys(name for _, row in first for name in row))
-    wanted = _where(options.where, table.columns, place)
-    chosen_rows = [row for _, row in first if _is_chosen(row, wanted)]
+    where = [one for one in options.where if not shares_where or one[0] in table.columns]
+    wanted = _where(where, table.columns, place)
+    # Where --where chooses later rows alone, columns are recognised by the first ones.
+    chosen_rows = [row for _, row in first if _is_chosen(row, wanted)] or [r for _, r in first]
     table.sample = Sample(
         {name: [cell(row.get(name)) for row in chosen_rows] for name in table.columns}
     )
@@ -248,10 +263,12 @@ def open_table(source: Source, options: ReadingOptions | None = None) -> OpenTab
     def chosen() -> Iterator[tuple[int, Row]]:
         for line, row in chain(first, rows):
             table.n_rows += 1
-            if _is_chosen(row, wanted):
+            if not wanted or _is_chosen(row, wanted):
                 yield line, row
             else:
                 left_out.add("where", line)
+                if table.pass_over is not None:
+                    table.pass_over(row)
 
     table.rows = chosen()
     return table
@@ -344,7 +361,50 @@ def under_our_names(
     ]
 
 
-def column_names(table: Path, *, encoding: str | None = None) -> tuple[str, ...]:
+def options_of_tables(
+    options: ReadingOptions, *tables: tuple[Source | None, Sequence[str]]
+) -> list[ReadingOptions]:
+    """Return what the user said, for each table of a command; each with the roles that it has.
+
+    With several tables a column goes for those that have it.
+
+    Raises
+    ------
+    InputError
+        If no table has a role, or none that has it has the column.
+    """
+    present = [(table, roles) for table, roles in tables if table is not None]
+    if options.columns and not present:
+        raise InputError("--column is for a file; name one")
+    every = list(dict.fromkeys(role for _, roles in present for role in roles))
+    headers: dict[int, tuple[str, ...]] = {}
+    if options.columns and len(present) > 1:
+        headers = {
+            k: column_names(table) for k, (table, _) in enumerate(tables) if table is not None
+        }
+    for role, name in options.columns.items():
+        if role not in every:
+            raise InputError(f"--column: no name {role!r:.80} is read; {names_there(role, every)}")
+        among = [header for k, header in headers.items() if role in tables[k][1]]
+        if name is not None and among and not any(name in header for header in among):
+            raise InputError(
+                f"{place_of(present[0][0])}: column {name!r:.80} (for {role}) is not there; "
+                f"{names_there(name, dict.fromkeys(c for header in among for c in header))}"
+            )
+    return [
+        replace(
+            options,
+            columns={
+                role: name
+                for role, name in options.columns.items()
+                if role in roles and (name is None or name in headers.get(k, (name,)))
+            },
+        )
+        for k, (_, roles) in enumerate(tables)
+    ]
+
+
+def column_names(table: Source, *, encoding: str | None = None) -> tuple[str, ...]:
     """Return the columns in the first rows of a table."""
     rows = islice(any_rows(table, aside=lambda _line, _why: None, encoding=encoding), LOOKED)
     return tuple(dict.fromkeys(name for _, row in rows for name in row))
@@ -385,7 +445,7 @@ def _renamed(
             continue
         rater_in, label_in = source.into
         for rater in raters:
-            if cell_text(row.get(rater)):
+            if cell(row.get(rater)):
                 yield line, {**named, rater_in: rater, label_in: row[rater]}
 
 
@@ -457,26 +517,17 @@ def _parquet_of(path: Path) -> Iterator[pq.ParquetFile]:
         raise InputError(f"{path}: cannot be read as Parquet ({error!s:.200})") from error
 
 
-def cell_text(value: Any) -> str:
-    """Return a cell as text, a whole number without decimals however it was stored."""
-    if value is None or value is pd.NaT or value is pd.NA or value != value:
-        return ""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value).strip()
-
-
 def cell_number(row: Row, name: str, *, maximum: float, above_zero: bool = False) -> float | None:
-    """Return a number of a row, at most `maximum`."""
+    """Return a number of a row, at most `maximum`; NaN and infinity are missing."""
     value = row.get(name)
     if isinstance(value, str):
-        if not value.strip():
+        bare = clean(value)
+        if is_missing(bare) or bare.casefold() in INFINITE:
             return None
-        try:
-            value = float(value)
-        except ValueError as error:
-            raise wrong(name, "must be a number", value) from error
-    elif not cell_text(value):  # how Parquet and frames store what is missing
+        value = number_of(bare)
+        if value is None:
+            raise wrong(name, "must be a number", bare)
+    elif not cell(value) or (isinstance(value, float) and math.isinf(value)):
         return None
     return number(value, name, maximum=maximum, above_zero=above_zero)
 
@@ -495,10 +546,13 @@ def cell_whole(row: Row, name: str, *, maximum: int, minimum: int = 0) -> int | 
 
 def cell_flag(row: Row, name: str) -> bool:
     """Return a yes or no of a row; an empty field is no."""
-    text = cell_text(row.get(name)).casefold()
-    if text not in (*YES, *NO):
-        raise wrong(name, f"must be one of {', '.join(YES + NO[1:])}", row.get(name))
-    return text in YES
+    value = row.get(name)
+    if is_missing(cell(value)):
+        return False
+    answer = truth(value)
+    if answer is None:
+        raise wrong(name, "must be yes or no, true or false, 1 or 0", value)
+    return answer
 
 
 def cell_tags(row: Row, name: str) -> tuple[str, ...]:
@@ -509,25 +563,47 @@ def cell_tags(row: Row, name: str) -> tuple[str, ...]:
     >>> cell_tags({"tags": "policy; wrong tool, Policy"}, "tags"), cell_tags({}, "tags")
     (('policy', 'wrong tool'), ())
     """
-    given: Any = row.get(name)
-    if isinstance(given, str) and given.lstrip().startswith("["):
+    return bounded_tags(tag_words(row, name))[0]
+
+
+def tag_words(row: Row, name: str, *, split: str = "[;,]") -> list[str]:
+    """Return the tags of a row as they are written."""
+    value: Any = row.get(name)
+    if isinstance(value, str) and value.lstrip().startswith("["):
         with suppress(FieldError):
-            given = decode_text(given)
-    if isinstance(given, np.ndarray):  # of a frame
-        given = given.tolist()
-    words = given if isinstance(given, list) else re.split("[;,]", cell_text(given))
-    found: dict[str, str] = {}
-    for word in words:
-        tag = " ".join(cell_text(word).split())[:MAX_TAG]
-        if tag and len(found) < MAX_TAGS:
-            found.setdefault(tag.casefold(), tag)
-    return tuple(found.values())
+            value = decode_text(value)
+    if isinstance(value, np.ndarray):  # of a frame
+        value = value.tolist()
+    if isinstance(value, list):
+        return list(map(cell_text, value))
+    text = cell(value)
+    return [] if is_missing(text) else re.split(split, text)
+
+
+def bounded_tags(tags: Iterable[str]) -> tuple[tuple[str, ...], int]:
+    """Return the tags that are kept, each once, and how many are not: too long, or too many.
+
+    Examples
+    --------
+    >>> bounded_tags(["a  b", "A b", "x" * 81])
+    (('a b',), 1)
+    """
+    kept: dict[str, str] = {}
+    beyond: set[str] = set()
+    for written in tags:
+        tag = " ".join(written.split())
+        if len(tag) > MAX_TAG or (len(kept) == MAX_TAGS and tag.casefold() not in kept):
+            beyond.add(tag.casefold())
+        elif tag:
+            kept.setdefault(tag.casefold(), tag)
+    beyond.discard("")
+    return tuple(kept.values()), len(beyond)
 
 
 def cell_moment(row: Row, name: str) -> datetime | None:
     """Return an ISO 8601 time of a row, in UTC."""
     value = row.get(name)
-    if not cell_text(value):
+    if is_missing(cell(value)):
         return None
     return moment(value.isoformat() if isinstance(value, datetime) else value, name, UTC)
 
@@ -535,7 +611,7 @@ def cell_moment(row: Row, name: str) -> datetime | None:
 def cell_words(row: Row, name: str) -> str | None:
     """Return an optional free text of a row, None where it is empty."""
     value = row.get(name)
-    return text(value if cell_text(value) else None, name) or None
+    return text(value if cell(value) else None, name) or None
 
 
 def cell_evidence(row: Row) -> tuple[Evidence, ...]:

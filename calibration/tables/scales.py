@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from shlex import quote
 from typing import TypeVar
 
 from calibration.errors import InputError
@@ -41,6 +42,7 @@ PASS_OR_FAIL = (
     "Outcomes are pass or fail: the rate is the pass rate. A rate of five classes needs classes."
 )
 TOLERANCE = 1e-9
+NEAR = 1e-6  # tau-bench's own test for a reward of 1
 
 # Why a value is no outcome.
 MISSING, NOT_RUN, UNKNOWN = "missing_outcome", "not_run", "unknown_outcome"
@@ -120,7 +122,7 @@ class OutcomeColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcomes:
+class OutcomeWords:
     """What every text of a column of outcomes is taken as.
 
     `classes` : the class of `taxonomy` by text, as written. `left_out` : why a text is none.
@@ -175,7 +177,7 @@ def two_class_rubric(taxonomy: Taxonomy) -> Taxonomy:
 
 def read_outcomes(
     columns: Sequence[OutcomeColumn], *, taxonomy: Taxonomy, options: OutcomeOptions | None = None
-) -> Outcomes:
+) -> OutcomeWords:
     """Return what the values of the columns of outcomes are taken as, over all tables together.
 
     Parameters
@@ -238,12 +240,13 @@ class _OutcomeReader:
         self.scale: str | None = None
         self.is_graded = False
 
-    def read(self) -> Outcomes:
+    def read(self) -> OutcomeWords:
         words.check_mapped(self.mapped, self.counts, self.where)
         words.check_none(self.counts, self.mapped, self.where)
         unread = [word for word in self.counts if not self._is_plain(word)]
         self._check_mix()
         if self.numbers:
+            self._name_numbers()
             self._read_numbers()
         elif self.options.scale is not None or self.options.pass_at is not None:
             raise InputError(f"{self.where} holds no numbers: leave --scale and --pass-at out")
@@ -312,7 +315,8 @@ class _OutcomeReader:
             if verdict != "ended" and word not in self.mapped
         ]
         unmapped = [word for word in self.classes if word not in self.mapped]
-        if not judged or not unmapped:
+        # Of two classes one is the pass and one the fail.
+        if not judged or not unmapped or len(self.taxonomy.names) == 2:
             return
         rows = [
             f"{self.counts[word]:,} row{'s' * (self.counts[word] != 1)} "
@@ -334,6 +338,16 @@ class _OutcomeReader:
         return {word for word, verdict in self.verdicts.items() if verdict == "fail"}
 
     # Numbers.
+
+    def _name_numbers(self) -> None:
+        """Take the place and name of the column of numbers that says least of them."""
+        numeric = [
+            column
+            for column in self.columns
+            if any(words.clean(text) in self.numbers for text in column.counts)
+        ]
+        first = min(numeric, key=lambda c: 2 * (c.role_name in SURE) + (c.role_name in BOTH))
+        self.place, self.name, self.role_name = first.place, first.name, first.role_name
 
     def _read_numbers(self) -> None:
         values, options = set(self.numbers.values()), self.options
@@ -433,7 +447,7 @@ class _OutcomeReader:
             else:
                 self.classes[word] = class_of_grade(int(value), self.taxonomy)
 
-    def _outcomes(self) -> Outcomes:
+    def _outcomes(self) -> OutcomeWords:
         is_two_class = bool(self.verdicts) and not self.classes and not self.options.is_named
         taxonomy = two_class_rubric(self.taxonomy) if is_two_class else self.taxonomy
         taken = {
@@ -442,7 +456,7 @@ class _OutcomeReader:
             "ended": taxonomy.without_output or taxonomy.failed_check,
         }
         classes = self.classes | {word: taken[v] for word, v in self.verdicts.items()}
-        return Outcomes(
+        return OutcomeWords(
             taxonomy=taxonomy,
             classes=self._as_written(classes),
             left_out=self._as_written(self.left_out),
@@ -484,4 +498,191 @@ def off_unit(values: Iterable[float]) -> bool:
     >>> off_unit([0, 1, 0.5]), off_unit([1, 4])
     (False, True)
     """
-    return any(value < 0 or value > 1 for value in values)
+    return any(value < -NEAR or value > 1 + NEAR for value in values)
+
+
+# --- scores of traces, by their names ------------------------------------------------------------
+
+UNIT = Scale(0.0, 1.0)
+FIVE = Scale(1.0, 5.0)
+
+
+@dataclass(slots=True)
+class ScoreNumbers:
+    """The numbers of all scores of one name: in how many runs, and from where to where.
+
+    `fractions` counts those between 0 and 1. `stated` : the scales that the files state, each with
+    None for the lowest number where only the highest is stated. `is_grade` : whether it is a
+    verdict by its name, so that 0 and 1 are fail and pass.
+    """
+
+    runs: int = 0
+    is_grade: bool = False
+    low: float = math.inf
+    high: float = -math.inf
+    fractions: int = 0
+    stated: set[tuple[float | None, float]] = field(default_factory=set)
+
+    def add(self, value: float) -> None:
+        """Take a number in."""
+        self.low, self.high = min(self.low, value), max(self.high, value)
+        self.fractions += NEAR < value < 1 - NEAR
+
+    def merge(self, other: "ScoreNumbers") -> None:
+        """Take in what another one counted."""
+        self.runs += other.runs
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+        self.fractions += other.fractions
+        self.stated |= other.stated
+        self.is_grade = self.is_grade or other.is_grade
+
+    @property
+    def scale(self) -> Scale | None:
+        """The scale that the files state, None where they state none or several."""
+        scales = set()
+        for low, high in self.stated:
+            if low is None:  # grades to 5 are from 1, unless a lower one was given
+                low = FIVE.low if high == FIVE.high and self.low >= FIVE.low else 0.0
+            if low < high:
+                scales.add(Scale(low, high))
+        return scales.pop() if len(scales) == 1 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreRule:
+    """What the numbers of one score name mean.
+
+    Without a `scale` they are no verdicts, and `unknown` says why. `note` is for people.
+    """
+
+    name: str
+    scale: Scale | None = None
+    pass_at: float | None = None
+    unknown: str = ""
+    note: str = ""
+
+    def read(self, value: float, taxonomy: Taxonomy) -> tuple[str | None, str]:
+        """Return the class of a number, or None and why it has none.
+
+        Examples
+        --------
+        >>> from calibration.taxonomy import default_taxonomy
+        >>> ScoreRule(name="correctness", scale=FIVE).read(4, default_taxonomy())
+        ('partial_plus', '')
+        >>> ScoreRule(name="reward", scale=UNIT).read(0.5, default_taxonomy())
+        (None, 'is neither 0 nor 1')
+        """
+        if self.scale is None:
+            return None, self.unknown
+        if not self.scale.low - NEAR <= value <= self.scale.high + NEAR:
+            return None, f"is not on the scale {self.scale}"
+        if self.pass_at is not None:
+            passed = value >= self.pass_at - TOLERANCE
+            return (taxonomy.success if passed else taxonomy.failed_check), ""
+        if self.scale.is_grades:
+            if value != int(value):
+                return None, "is not a whole number from 1 to 5"
+            return class_of_grade(int(value), taxonomy), ""
+        if abs(value - 1) <= NEAR:
+            return taxonomy.success, ""
+        if abs(value) <= NEAR:
+            return taxonomy.failed_check, ""
+        return None, "is neither 0 nor 1"
+
+    def grade(self, value: float) -> int | None:
+        """Return the grade from 1 to 5 that a number is."""
+        if self.scale is None or not self.scale.is_grades or value not in GRADES:
+            return None
+        return int(value)
+
+
+def score_rule(
+    name: str,
+    numbers: ScoreNumbers,
+    taxonomy: Taxonomy,
+    *,
+    scale: Scale | None = None,
+    pass_at: float | None = None,
+) -> ScoreRule:
+    """Return what the numbers of one score name mean, from all of them together.
+
+    Parameters
+    ----------
+    name : str
+        The name of the score, which messages repeat.
+    numbers : ScoreNumbers
+        What all files of the import hold of it.
+    taxonomy : Taxonomy
+        The rubric in force: grades from 1 to 5 need two acceptable classes.
+    scale, pass_at : Scale and float, optional
+        What the user said; a scale goes before that of the files.
+
+    Raises
+    ------
+    InputError
+        If `scale` or `pass_at` do not suffice for these numbers.
+
+    Examples
+    --------
+    >>> from calibration.taxonomy import default_taxonomy
+    >>> numbers = ScoreNumbers(runs=60, low=1, high=5, is_grade=True)
+    >>> score_rule("quality", numbers, default_taxonomy()).scale is None
+    True
+    >>> score_rule("quality", numbers, default_taxonomy(), scale=FIVE).note
+    'scores called quality (60 runs) are read on the scale 1-5'
+    """
+    option = quote(f"{name:.80}=")
+    called = f"scores called {name:.80} ({numbers.runs:,} run{'s' * (numbers.runs != 1)})"
+    stated = numbers.scale if scale is None and numbers.is_grade else None
+    on = scale or stated
+    if pass_at is not None:
+        if on is None and off_unit((numbers.low, numbers.high)):
+            raise InputError(
+                f"{called} go from {numbers.low:g} to {numbers.high:g}: --pass-at needs their "
+                f"scale, such as --scale {option}0-{math.ceil(numbers.high)}"
+            )
+        on = on or UNIT
+        if not on.holds(pass_at):
+            raise InputError(f"--pass-at {option}{pass_at:g}: is not on the scale {on}")
+        note = f"{called} are read on the scale {on}: {pass_at:g} or more passes"
+        return ScoreRule(name=name, scale=on, pass_at=pass_at, note=note)
+    if on is not None:
+        known = on == UNIT or (on.is_grades and len(taxonomy.acceptable) > 1)
+        needs = f"`--pass-at {option}{(on.low + on.high) / 2:g}`"
+        if not known and stated is None:
+            raise InputError(
+                f"--scale {option}{on} needs the lowest score that passes, such as {needs}"
+            )
+        by = ", which the files state" * (stated is not None)
+        note = f"{called} are read on the scale {on}{by}"
+        if not known:
+            note = f"{called} are on the scale {on}{by}; {needs} makes verdicts of them"
+            return ScoreRule(name=name, unknown=f"is on the scale {on}, no pass named", note=note)
+        return ScoreRule(name=name, scale=on, note=note)
+    return _without_a_scale(name, numbers, called, option)
+
+
+def _without_a_scale(name: str, numbers: ScoreNumbers, called: str, option: str) -> ScoreRule:
+    """Return what numbers mean by themselves: 0 and 1 in a name that has nothing else."""
+    if off_unit((numbers.low, numbers.high)):
+        span = f"from {numbers.low:g} to {numbers.high:g}"
+        more = f"`--scale {option}1-5`"
+        if numbers.low < FIVE.low or numbers.high > FIVE.high:
+            more = f"`--scale {option}LOW-HIGH` with `--pass-at {option}N`"
+        note = f"{called} go {span} and are kept as they are; {more} makes verdicts of them"
+        return ScoreRule(name=name, unknown=f"is of scores that go {span}", note=note)
+    if not numbers.is_grade:
+        return ScoreRule(name=name, unknown="is no score of success")
+    if numbers.low > 1 - NEAR and words.fold(name) not in SURE:
+        note = (
+            f"{called} are all 1: 1 of 1, or 1 of 5? `--scale {option}0-1` or "
+            f"`--scale {option}1-5` makes verdicts of them"
+        )
+        return ScoreRule(name=name, unknown="is 1 as all of its name: of 1, or of 5?", note=note)
+    note = ""
+    if numbers.fractions:
+        note = (
+            f"{called} are fractions in {numbers.fractions:,}, which give no verdict; "
+            f"`--pass-at {option}0.5` makes verdicts of them"
+        )
+    return ScoreRule(name=name, scale=UNIT, note=note)

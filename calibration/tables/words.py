@@ -7,7 +7,7 @@ their lists from here. `clean` is the text of a cell, `fold` what two spellings 
 import math
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -217,7 +217,7 @@ def check_mapped(mapped: Mapping[str, str], counts: Mapping[str, int], place: st
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Labels:
+class LabelWords:
     """What the labels of a column are taken as.
 
     `label` : the class of each clean text, empty where it is missing. `classes` : those that
@@ -258,7 +258,7 @@ def read_labels(
     classes: Collection[str] | None = None,
     mapped: Mapping[str, str] | None = None,
     ours: Mapping[str, str] | None = None,
-) -> Labels:
+) -> LabelWords:
     """Return what labels of any classes are taken as.
 
     Parameters
@@ -303,7 +303,7 @@ def read_labels(
         labels = {word: spellings[label] for word, label in labels.items()}
     else:
         joined = ()
-    return Labels(
+    return LabelWords(
         label=labels | dict.fromkeys(missing, ""),
         classes=tuple(dict.fromkeys(labels.values())),
         missing={word: n for word, n in missing.items() if word},
@@ -454,6 +454,60 @@ def number_of(text: str, decimal: Decimal | None = None) -> float | None:
     plain = bare.replace(",", "") if sign == "point" else bare.replace(".", "").replace(",", ".")
     value = float(plain)
     return (value / 100 if percent else value) if math.isfinite(value) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """The numbers of a column, NaN where there is none.
+
+    `unread` : cells that hold something else than a number from `0` to the most allowed; `first`
+    is the place of the first of them, and its text.
+    """
+
+    values: list[float]
+    unread: int = 0
+    first: tuple[int, str] | None = None
+
+
+def read_numbers(
+    texts: Sequence[str],
+    *,
+    place: str,
+    most: float,
+    chosen: Decimal | None = None,
+    in_dollars: bool = True,
+) -> Numbers:
+    """Return the numbers of a column from 0 to `most`, by one decimal sign for all of them.
+
+    Raises
+    ------
+    InputError
+        As `decimal_of`, or if a number is in another currency than the dollar.
+
+    Examples
+    --------
+    >>> read_numbers(["$1.50", "", "x"], place="a.csv: cost", most=9)
+    Numbers(values=[1.5, nan, nan], unread=1, first=(2, 'x'))
+    """
+    different = dict.fromkeys(texts)
+    present = [text for text in different if text and not is_missing(text)]
+    plain = all(map(_PLAIN.fullmatch, present))
+    decimal = chosen if plain else decimal_of(present, place=place, chosen=chosen)
+    value_of: dict[str, float] = {}
+    for text in present:
+        value = float(text) if plain and chosen != "comma" else number_of(text, decimal)
+        if value is None and in_dollars and (code := currency_of(text)):
+            raise InputError(
+                f"{place}: costs are read in US dollars, and {text!r:.40} is in {code}: "
+                "--column cost_usd= leaves them out"
+            )
+        value_of[text] = value if value is not None and 0 <= value <= most else math.nan
+    wrong = [k for k, text in enumerate(texts) if math.isnan(value_of.get(text, 0.0))]
+    return Numbers(
+        values=[value_of.get(text, math.nan) for text in texts],
+        unread=len(wrong),
+        first=(wrong[0], texts[wrong[0]]) if wrong else None,
+    )
 
 
 # --- times ---------------------------------------------------------------------------------------

@@ -1,15 +1,20 @@
 """Recognise a trace format by the content of a file, and preview an import."""
 
+import csv
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from shlex import quote
+from typing import Literal
 
-from calibration.errors import TraceFormatError
+from calibration.errors import InputError, TraceFormatError
 from calibration.records import Trace
-from calibration.trace_formats.base import Head, Importer, Item, Parsed
+from calibration.tables.columns import ALIASES, Header, normalised
+from calibration.trace_formats.base import Head, Importer, Item, Parsed, ScoreNames
 from calibration.trace_formats.compressed import ZIP, Archive, first_bytes
 from calibration.trace_formats.fields import FieldError, note
 from calibration.trace_formats.inspect_ai import INSPECT
@@ -25,6 +30,7 @@ from calibration.trace_formats.own_files import (
     has_record,
     sample_rows,
 )
+from calibration.trace_formats.own_records import RECORD_SOURCE, TRANSCRIPT_SOURCE
 from calibration.trace_formats.parquet import PARQUET, parquet_columns
 from calibration.trace_formats.reliability_fields import RELIABILITY_FIELDS
 from calibration.trace_formats.said import unseen_in
@@ -36,6 +42,8 @@ from calibration.trace_formats.tau_bench import TAU_BENCH
 _SAMPLE = 5
 _FEW = 50  # fields of an object before its runs
 _COMMON = ("data", "messages")  # lists of several formats, told apart by what follows
+_LISTS = frozenset({"data", "runs", "post", "patch"})  # told apart by what they hold
+_EVENT = frozenset({"type", "event", "event_type", "kind"})
 
 _BINARY = {
     b"\x1f\x8b": "a gzip file within another (unpack it first)",
@@ -50,6 +58,25 @@ _BINARY = {
 _WORKBOOK = "xl/workbook.xml"
 
 PROMPT_CHARS = 300
+
+# A row with one of these is a run with what was said, and no result alone.
+_TRANSCRIPT = (
+    "prompt", "response", "messages", "transcript", "steps", "traj", "trajectory", "history",
+    "conversation", "turns", "events", "spans", "observations", "samples", "input", "inputs",
+    "output", "outputs", "tool_calls", "attributes", "context",
+)  # fmt: skip
+_TABLES = ("csv", "lines", "array", "parquet")
+
+# Fields that may hold what a trace should have been made of, where a file has any fields.
+_OPEN_FORMATS = (RECORD_SOURCE, TRANSCRIPT_SOURCE, OPENAI_CHAT.name)
+_COSTS = frozenset({"cost", "costs", "price", "usd", "eur", "cents", "spend"})
+_NO_COST = ("user_cost", "cost_note")  # of the simulated user; a note of ours
+_CONTENT = frozenset(
+    "answer completion output final_answer final_response reply conversation dialog dialogue turns "
+    "events history chat_history question query instruction reasoning thoughts choices input text "
+    "content".split()
+)
+_MOST_UNREAD, _UNREAD_CHARS = 1_000, 60
 
 OPTIONAL_FIELDS = (
     "response",
@@ -90,14 +117,43 @@ def detect(path: Path) -> Importer:
     and the expected formats; for a truncated file, the line.
     """
     head, found = _look(path)
-    for importer in FORMATS:
-        if importer.recognises(head):
-            return importer
+    importer = next((one for one in FORMATS if one.recognises(head)), None)
+    if importer in (None, RECORDS) and (outcome := _outcome_of_results(path, head)):
+        raise TraceFormatError(
+            f"{path}: is a table of results, with an outcome ({outcome:.80}) and no transcript: "
+            f"`asr report {quote(str(path))}` reads it"
+        )
+    if importer is not None:
+        return importer
     known = ", ".join(importer.title for importer in FORMATS)
     raise TraceFormatError(
         f"{path}: format not recognised: {found}. Read are {known}; `asr import --formats` says "
         "what each looks like. Outcomes without steps are runs, which `asr report` reads"
     )
+
+
+def _outcome_of_results(path: Path, head: Head) -> str | None:
+    """Return the column of the outcome, if rows are results of runs without a transcript."""
+    columns = frozenset().union(*head.keys) if head.kind in _TABLES else _columns(path)
+    try:
+        header = Header.of(columns, str(path), ("outcome", "rater"))
+    except InputError:
+        return None
+    if header.there((*_TRANSCRIPT, *ALIASES["rater"])):
+        return None
+    # A label is as often that of a text as that of a run.
+    names = [name for name in ALIASES["outcome"] if name not in ALIASES["label"][:1]]
+    return next(iter(header.there(names)), None)
+
+
+def _columns(path: Path) -> frozenset[str]:
+    """Return the columns of a table of text, none of any other file."""
+    if path.is_dir() or (first := first_line(path)) is None or first.startswith((b"[", b"{")):
+        return frozenset()
+    delimiter = delimiter_of(first, None)
+    if delimiter is None or first_bytes(path).startswith((*_BINARY, ZIP)):
+        return frozenset()
+    return frozenset(next(csv.reader([first.decode("utf-8", "replace")], delimiter=delimiter)))
 
 
 def _look(path: Path) -> tuple[Head, str]:
@@ -153,26 +209,39 @@ def _look_at_zip(path: Path) -> tuple[Head, str]:
 def _look_at_array(path: Path) -> tuple[Head, str]:
     source = JsonText(path)
     keys: list[frozenset[str]] = []
+    chat = _Chat()
     problem = ""
     try:
         for run, _ in islice(source.elements(source.start), _SAMPLE):
             if isinstance(run, dict):
                 keys.append(frozenset(run))
+                chat.see(run)
     except TraceFormatError as error:
         problem = str(error).removeprefix(f"{path}, ")
     what = f"of objects with the fields {_names(keys[0])}" if keys else "without objects"
     found = f"it is a JSON list {what}"
-    return Head(kind="array", keys=tuple(keys)), f"{found}, and {problem}" if problem else found
+    head = Head(kind="array", keys=tuple(keys), is_spoken=chat.is_spoken)
+    return head, f"{found}, and {problem}" if problem else found
 
 
 def _look_at_object(path: Path) -> tuple[Head, str]:
     source = JsonText(path)
     keys: set[str] = set()
+    within: dict[str, frozenset[str]] = {}
+    chat = _Chat()
     problem = ""
     try:
         for key, at in source.members(source.start):
             keys.add(key)
-            if key not in _COMMON and len(keys) <= _FEW and source.mark(at) == "[" and _known(keys):
+            if len(keys) > _FEW or source.mark(at) != "[":
+                continue
+            if key in _LISTS:
+                fields = _first_fields(source, at)
+                if fields is not None:
+                    within[key] = fields
+            elif key == "messages":
+                chat.see({key: [one for one, _ in islice(source.elements(at), _FEW)]})
+            if key not in _COMMON and _known(keys, within):
                 break  # the runs: what stands before them is enough
     except TraceFormatError as error:
         problem = str(error).removeprefix(f"{path}, ")
@@ -180,22 +249,52 @@ def _look_at_object(path: Path) -> tuple[Head, str]:
     if "tasks" in keys and FOLDER not in keys and (path.parent / FOLDER).is_dir():
         kind = "directory"
     found = f"it is a JSON object with the fields {_names(frozenset(keys))}"
-    head = Head(kind=kind, keys=(frozenset(keys),) if keys else ())
+    head = Head(
+        kind=kind,
+        keys=(frozenset(keys),) if keys else (),
+        within=within,
+        is_spoken=chat.is_spoken,
+    )
     return head, f"{found}, and {problem}" if problem else found
 
 
-def _known(keys: set[str]) -> bool:
-    head = Head(kind="object", keys=(frozenset(keys),))
+def _first_fields(source: JsonText, at: int) -> frozenset[str] | None:
+    """Return the fields of the first object of a list, None where it begins with no object."""
+    for first, _ in source.elements(at):
+        return frozenset(first) if isinstance(first, dict) else None
+    return frozenset()
+
+
+class _Chat:
+    """Tells chats from logs: every message has a role, and there is no other kind of event."""
+
+    def __init__(self) -> None:
+        self.is_spoken = True
+
+    def see(self, row: Mapping[str, object]) -> None:
+        """Look at a row."""
+        messages = row.get("messages")
+        if isinstance(messages, list):
+            told = (one for one in messages if isinstance(one, dict))
+            self.is_spoken &= all(isinstance(one.get("role"), str) for one in told)
+        elif messages is None and not _EVENT.isdisjoint(row):
+            self.is_spoken = False
+
+
+def _known(keys: set[str], within: Mapping[str, frozenset[str]]) -> bool:
+    head = Head(kind="object", keys=(frozenset(keys),), within=within)
     return any(importer.recognises(head) for importer in FORMATS)
 
 
 def _look_at_lines(path: Path) -> tuple[Head, str]:
-    keys, count = sample_rows(path)
+    chat = _Chat()
+    keys, count = sample_rows(path, chat.see)
     if not keys:
         return Head(kind="other", keys=()), "it is neither JSON nor a table with 'trace_id'"
     kind = "lines" if count > 1 else "object"
     what = "JSON lines" if kind == "lines" else "a JSON object"
-    return Head(kind=kind, keys=tuple(keys)), f"it is {what} with the fields {_names(keys[0])}"
+    head = Head(kind=kind, keys=tuple(keys), is_spoken=chat.is_spoken)
+    return head, f"it is {what} with the fields {_names(keys[0])}"
 
 
 def _is_object(line: bytes | None) -> bool:
@@ -245,7 +344,8 @@ class Preview:
     """Summary of an import before it is stored.
 
     `costs_known` counts traces with a cost; `formats` and `workflows` count traces by source and
-    workflow. `fields` is empty without a trace. `unseen_runs` hold `unseen_parts` that reviewers
+    workflow. `fields` is empty without a trace. `unread` : fields that may hold a cost, an id or
+    what was said, and were kept as metadata alone. `unseen_runs` hold `unseen_parts` that reviewers
     cannot see, by kind. `doubled_costs` counts totals that held costs twice.
     """
 
@@ -262,6 +362,7 @@ class Preview:
     unseen_runs: int
     unseen_parts: dict[str, int]
     doubled_costs: int
+    unread: tuple[FieldShare, ...] = ()
 
 
 def preview(items: Iterable[Item]) -> Preview:
@@ -280,9 +381,11 @@ class Summary:
         self._formats: Counter[str] = Counter()
         self._workflows: Counter[str] = Counter()
         self._tasks: set[str] = set()
+        self._unread: Counter[str] = Counter()
         self._first: FirstTrace | None = None
         self._unseen: Counter[str] = Counter()
         self.n_traces = self.n_set_aside = self.n_human = self.n_unseen = self.n_doubled = 0
+        self.scores = ScoreNames()
 
     def add(self, item: Item) -> None:
         """Count one item."""
@@ -291,10 +394,11 @@ class Summary:
             return
         trace = item.trace
         self.n_traces += 1
-        self.n_human += len(item.human)
+        self.n_human += len(item.grades.human)
+        self.scores.add(item.grades)
         self._found.update(name for name in OPTIONAL_FIELDS if _has(trace, name))
         self._found.update(n for n in RELIABILITY_FIELDS if getattr(trace, n) is not None)
-        self._found["verdict"] += item.verdict is not None
+        self._found["verdict"] += item.grades.is_graded
         self._formats[trace.source] += 1
         self._workflows[trace.workflow] += 1
         self._tasks.add(trace.task_key)
@@ -302,6 +406,11 @@ class Summary:
         self._unseen.update(unseen)
         self.n_unseen += bool(unseen)
         self.n_doubled += trace.metadata.get(DOUBLED) is True
+        for name in trace.metadata:
+            if _is_unread(name, trace) and (
+                name in self._unread or len(self._unread) < _MOST_UNREAD
+            ):
+                self._unread[name] += 1
         if self._first is None:
             self._first = _first(trace)
 
@@ -317,7 +426,9 @@ class Summary:
         self._formats.update(other._formats)
         self._workflows.update(other._workflows)
         self._tasks |= other._tasks
+        self._unread.update(other._unread)
         self._first = self._first or other._first
+        self.scores.merge(other.scores)
 
     @property
     def workflows(self) -> dict[str, int]:
@@ -355,7 +466,32 @@ class Summary:
             unseen_runs=self.n_unseen,
             unseen_parts=dict(self._unseen.most_common()),
             doubled_costs=self.n_doubled,
+            unread=tuple(
+                FieldShare(field=note(name, limit=_UNREAD_CHARS) or "?", found=n, of=self.n_traces)
+                for name, n in self._unread.most_common()
+            ),
         )
+
+
+def _is_unread(name: str, trace: Trace) -> bool:
+    """Return whether a field of the metadata may be what a trace should have been made of."""
+    kind = _kind_of_field(name)
+    if kind == "cost":
+        return trace.cost_usd is None
+    return kind is not None and trace.source in _OPEN_FORMATS
+
+
+@lru_cache(maxsize=10_000)
+def _kind_of_field(name: str) -> Literal["cost", "id", "content"] | None:
+    """Return what a field may hold, by its name."""
+    if len(name) > _UNREAD_CHARS or name in _NO_COST:
+        return None
+    plain = normalised(name)
+    if not _COSTS.isdisjoint(plain.split("_")):
+        return "cost"
+    if plain in ALIASES["trace_id"]:
+        return "id"
+    return "content" if plain in _CONTENT else None
 
 
 def _has(trace: Trace, name: str) -> bool:

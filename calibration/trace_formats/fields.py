@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 
-from calibration.records import GRADES, NO_VERDICT, YEARS, Verdict
+from calibration.records import NO_VERDICT, YEARS, Verdict
 from calibration.taxonomy import Taxonomy
 
 MAX_ID_BYTES = 4_096
@@ -19,9 +19,6 @@ MAX_METADATA_TEXT = 4_000
 MAX_METADATA_DEPTH = 8
 MAX_SECONDS = 1e9
 MAX_COUNT = 1_000_000_000_000
-_PASSED = frozenset({"pass", "passed", "success", "successful", "succeeded", "correct", "true"})
-_FAILED = frozenset({"fail", "failed", "failure", "unsuccessful", "incorrect", "false"})
-TOLERANCE = 1e-6  # tau-bench's own test for a reward of 1
 
 
 class FieldError(ValueError):
@@ -186,12 +183,6 @@ def first_of(holder: object, *names: str) -> object:
     return next((v for name in names if (v := part(holder, name)) is not None), None)
 
 
-def passed(value: object) -> bool | None:
-    """Return whether a word such as ``PASS`` or ``failed`` says that a run passed."""
-    word = value.strip().casefold() if isinstance(value, str) else ""
-    return True if word in _PASSED else False if word in _FAILED else None
-
-
 def readable(value: object) -> str | None:
     """Return text unchanged and any other JSON value as JSON text; None remains None."""
     if value is None or isinstance(value, str):
@@ -253,80 +244,6 @@ def plain_json(value: object, depth: int = MAX_METADATA_DEPTH) -> object:
     if isinstance(value, dict):
         return {str(key): plain_json(item, depth - 1) for key, item in value.items()}
     return value
-
-
-def class_of_grade(grade: int, taxonomy: Taxonomy) -> str:
-    """Return the class that a grade from 1 to 5 stands for."""
-    if grade == max(GRADES):
-        return taxonomy.success
-    return taxonomy.acceptable[-1] if grade == max(GRADES) - 1 else taxonomy.failed_check
-
-
-def graded_to_five(
-    grade: object, judge_id: str, trace_id: str, taxonomy: Taxonomy, *, details: Sequence[str] = ()
-) -> Verdict:
-    """Return the verdict that a grade from 1 to 5 proposes, with the grade.
-
-    5 is success, 4 the other acceptable class, below 4 a failed check: a grade implies no other
-    class. Any value but a whole number from 1 to 5 proposes no class.
-
-    Examples
-    --------
-    >>> from calibration.taxonomy import default_taxonomy
-    >>> found = graded_to_five(4, "source:transcript", "t-1", default_taxonomy())
-    >>> found.outcome, found.grade
-    ('partial_plus', 4)
-    """
-    number = None
-    if isinstance(grade, int | float) and not isinstance(grade, bool) and grade in GRADES:
-        number = int(grade)
-    first = f"grade {shown(grade)}"
-    if number is None:
-        first += " is not a whole number from 1 to 5: no class follows from it"
-    return Verdict(
-        judge_id=judge_id,
-        trace_id=trace_id,
-        outcome=NO_VERDICT if number is None else class_of_grade(number, taxonomy),
-        reason=note("; ".join((first, *details))),
-        proposed=number is not None,
-        grade=number,
-    )
-
-
-def graded(
-    reward: object, judge_id: str, trace_id: str, taxonomy: Taxonomy, *, details: Sequence[str] = ()
-) -> Verdict | None:
-    """Return the verdict that a reward proposes: 1 or PASS is success, 0 or FAIL a failed check.
-
-    Another reward gives ``no_verdict`` with a reason, a missing reward None.
-
-    Examples
-    --------
-    >>> from calibration.taxonomy import default_taxonomy
-    >>> graded(1.0, "source:tau2", "t-1", default_taxonomy()).outcome
-    'complete'
-    >>> graded(0.5, "source:tau2", "t-1", default_taxonomy()).reason
-    'reward 0.5 is neither 0 nor 1: no class follows from it'
-    """
-    if reward is None:
-        return None
-    word = reward if isinstance(reward, bool) else passed(reward)
-    reward = reward if word is None else int(word)
-    usable = isinstance(reward, int | float) and (isinstance(reward, int) or math.isfinite(reward))
-    outcome, first = NO_VERDICT, f"reward {shown(reward)} is neither 0 nor 1"
-    if usable and isinstance(reward, int | float):
-        for target, name in ((1, taxonomy.success), (0, taxonomy.failed_check)):
-            if abs(reward - target) <= TOLERANCE:
-                outcome, first = name, f"reward {target}"
-    if outcome == NO_VERDICT:
-        first += ": no class follows from it"
-    return Verdict(
-        judge_id=judge_id,
-        trace_id=trace_id,
-        outcome=outcome,
-        reason=note("; ".join((first, *details))),
-        proposed=outcome != NO_VERDICT,
-    )
 
 
 def without_output(why: str, judge_id: str, trace_id: str, taxonomy: Taxonomy) -> Verdict:

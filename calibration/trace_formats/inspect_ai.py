@@ -9,12 +9,13 @@ is that of the model usage where all of it has a price, without that of graders.
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from calibration.errors import TraceFormatError
-from calibration.records import Attachment, SetAside, Trace, Verdict, trace_identity
+from calibration.records import Attachment, SetAside, Trace, trace_identity
 from calibration.trace_formats.base import (
     MAX_COST_USD,
     MAX_TRACE_BYTES,
@@ -24,9 +25,13 @@ from calibration.trace_formats.base import (
     ImportSettings,
     Item,
     Parsed,
+    RunGrades,
+    RunScore,
     Slot,
     attempt,
     human_score,
+    run_score,
+    stated_scale,
 )
 from calibration.trace_formats.compressed import ZIP, Archive, first_bytes
 from calibration.trace_formats.fields import (
@@ -34,7 +39,6 @@ from calibration.trace_formats.fields import (
     as_list,
     as_object,
     first_of,
-    graded,
     identifier,
     moment,
     note,
@@ -44,7 +48,6 @@ from calibration.trace_formats.fields import (
     required_id,
     shown,
     whole,
-    without_output,
 )
 from calibration.trace_formats.json_scanner import JsonText
 from calibration.trace_formats.messages import read_messages
@@ -55,13 +58,15 @@ SOURCE = "inspect-ai"
 HEADER, START = "header.json", "_journal/start.json"
 SAMPLES = "samples"
 
+# What an archive holds beside its header.
+_BESIDE = ("samples/", "_journal/", "summaries.json", "reductions.json")
 _ENTRY = re.compile(r"samples/[^/]+\.json")
 _CHUNKED = re.compile(r"samples/.+/sample\.json")  # of logs in the .eval2 layout
 _ATTACHED = re.compile(r"(?:attachment|tc)://([0-9a-f]{8,64})")
 
 # What is long and nobody reads here: the events repeat the messages of every call.
 _PASSED_OVER = frozenset({"events", "events_data", "store", "output_events", "timelines"})
-_LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
+_LETTERS = {"C": True, "I": False, "P": 0.5, "N": False}
 _UNCHANGED = "UNCHANGED"
 
 CONVERT = "`inspect log convert --to json --output-dir json FILE` writes logs that are read"
@@ -208,14 +213,11 @@ class _Log:
             success_criteria=_criteria(sample),
             metadata=unseen.metadata(_metadata(sample, started is None)),
         )
-        verdict, more, human = self._grades(sample, trace.trace_id)
         return Parsed(
             trace=trace,
-            verdict=verdict,
+            grades=self._grades(sample),
             line=line,
             file=str(file),
-            more=more,
-            human=human,
             slot=self._slot(task_id, epoch, sample.get("error") is not None),
         )
 
@@ -230,35 +232,32 @@ class _Log:
             logged = None
         return Slot(key=(task, sample_id, epoch), failed=failed, logged=logged)
 
-    def _grades(
-        self, sample: Mapping[str, object], trace_id: str
-    ) -> tuple[Verdict | None, tuple[Verdict, ...], tuple[HumanScore, ...]]:
-        """Return the verdict of the first scorer, those of the others, and what people changed."""
+    def _grades(self, sample: Mapping[str, object]) -> RunGrades:
+        """Return the scores of a sample, the main one first, and what people made of them."""
         taxonomy = self.settings.taxonomy
         scores = sample.get("scores")
         # Logs of 2024 have one score without a name.
         named = _theirs(scores) if isinstance(scores, dict) else {"score": sample.get("score")}
-        order = sorted(named, key=lambda name: name != self.headline)
-        found: list[Verdict] = []
+        found: list[RunScore] = []
         human: list[HumanScore] = []
-        for name in order:
+        for name in sorted(named, key=lambda name: name != self.headline):
             machine, edits = _edited(named[name])
+            scale = stated_scale(part(machine, "metadata"))
             for author, edit in edits:
                 value, comment = _value(edit.get("value")), readable(edit.get("reason"))
-                human.append(human_score(author, str(name), value, comment, taxonomy))
-            value = _value(part(machine, "value"))
-            judge = f"source:{SOURCE}/{name}" if found else f"source:{SOURCE}"
-            told = [note(f"{name}: {shown(part(machine, 'value'))}", limit=200) or ""]
+                human.append(human_score(author, str(name), value, comment, taxonomy, scale))
+            value = part(machine, "value")
+            if _value(value) is None:
+                continue
             why = note(readable(part(machine, "explanation")))
-            verdict = graded(value, judge[:200], trace_id, taxonomy, details=[*told, why or ""])
-            if verdict is not None:
-                found.append(verdict)
-        ended = _ended(sample)
-        if ended is not None and not (found and found[0].outcome == taxonomy.success):
-            first = without_output(ended, f"source:{SOURCE}", trace_id, taxonomy)
-            rest = [v for v in found if v.judge_id != first.judge_id]
-            return first, tuple(rest), tuple(human)
-        return (found[0] if found else None), tuple(found[1:]), tuple(human)
+            score = run_score(str(name), _value(value), taxonomy, scale=scale, details=[why])
+            found.append(replace(score, shown=shown(value)))
+        return RunGrades(
+            judge=f"source:{SOURCE}",
+            scores=tuple(found),
+            ended=_ended(sample),
+            human=tuple(human),
+        )
 
 
 def _theirs(scores: Any) -> Any:
@@ -390,7 +389,7 @@ def _usage(sample: Mapping[str, object]) -> tuple[float | None, int | None]:
 
 
 def _value(value: object) -> object:
-    """Return a score as `graded` reads it: the four letters are numbers, and NaN is no score."""
+    """Return a score without the letters of Inspect; NaN is no score."""
     if isinstance(value, str):
         return _LETTERS.get(value.strip(), value)
     return None if isinstance(value, float) and math.isnan(value) else value
@@ -435,7 +434,11 @@ def _metadata(sample: Mapping[str, object], undated: bool) -> Iterator[tuple[str
 def _recognises(head: Head) -> bool:
     if head.kind == "zip":
         return any(
-            HEADER in keys or START in keys or any(_CHUNKED.fullmatch(name) for name in keys)
+            (
+                (HEADER in keys or START in keys)
+                and (len(keys) == 1 or any(name.startswith(_BESIDE) for name in keys - {START}))
+            )
+            or any(_CHUNKED.fullmatch(name) for name in keys)
             for keys in head.keys
         )
     return head.kind == "object" and (

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC
 
-from calibration.trace_formats.base import Head, ImportSettings, Parsed
+from calibration.trace_formats.base import Head, ImportSettings, Parsed, stated_scale
 from calibration.trace_formats.fields import (
     FieldError,
     as_list,
@@ -58,6 +58,8 @@ def _parts(name: str | None, value: object) -> Iterator[RunPart]:
         yield from _trace(about)  # the observations are beside it, with more fields
         for item in as_list(row.get("observations"), "observations"):
             yield from _parts("observations", item)
+    elif "traceId" not in row and "name" in row and stated_scale(row) is not None:
+        yield RunPart(kind="scale", run_id=None, data=row)  # a score config
     elif name == "scores" or _is_score(row):
         yield from _score(row, None)
     elif name == "observations" or _is_observation(row):
@@ -218,11 +220,14 @@ def _source_score(row: Mapping[str, object]) -> SourceScore:
         comment=text_of(row.get("comment")),
         human=row.get("source") == "ANNOTATION" or kind == "CORRECTION",
         author=text_of(row.get("authorUserId")),
+        scale=stated_scale(row.get("config")),
     )
 
 
 def _recognises(head: Head) -> bool:
-    if head.kind == "object" and (head.any_has("data", "meta") or head.any_has("htmlPath")):
+    if head.any_has("data", "meta") and head.lists("data", _OF_PAGES):
+        return True
+    if head.kind == "object" and head.any_has("htmlPath", "observations"):
         return True
     return head.kind in ("object", "array", "lines", "csv", "parquet") and (
         head.any_has("trace", "observations")
@@ -230,6 +235,10 @@ def _recognises(head: Head) -> bool:
     )
 
 
+_OF_PAGES = (
+    "traceId", "observations", "scores", "projectId", "environment", "sessionId", "htmlPath",
+    "parentObservationId", "subject", "maxValue",
+)  # fmt: skip
 _TELLING = (
     ("timestamp", "observations"),
     ("timestamp", "sessionId"),
@@ -238,6 +247,7 @@ _TELLING = (
     ("traceId", "parentObservationId"),
     ("trace_id", "parent_observation_id"),
     ("traceId", "dataType"),
+    ("maxValue", "dataType"),
     ("trace_id", "data_type"),
 )
 

@@ -8,7 +8,7 @@ people does not.
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from calibration.trace_formats.base import Head, ImportSettings, Parsed
+from calibration.trace_formats.base import Head, ImportSettings, Parsed, stated_scale
 from calibration.trace_formats.fields import (
     FieldError,
     first_of,
@@ -239,6 +239,7 @@ def _score(row: Mapping[str, object]) -> SourceScore:
         comment=text_of(row.get("comment")),
         human=source == "app" or row.get("correction") is not None,
         author=text_of(first_of(row.get("feedback_source"), "user_name", "user_id")),
+        scale=stated_scale(row.get("feedback_config")),
     )
 
 
@@ -252,15 +253,14 @@ def _stats(stats: object, rows: Sequence[Mapping[str, object]]) -> Iterator[Sour
 
 
 def _recognises(head: Head) -> bool:
-    if head.kind == "object" and (
-        head.any_has("runs") or head.any_has("post") or head.any_has("patch")
-    ):
+    if any(head.lists(name, _OF_RUNS) for name in ("runs", "post", "patch")):
         return True
     return head.kind in ("object", "array", "lines", "csv", "parquet") and any(
         head.any_has(*names) for names in _TELLING
     )
 
 
+_OF_RUNS = ("run_type", "dotted_order", "trace_id", "parent_run_id")
 _TELLING = (
     ("run_type", "id"),
     ("dotted_order", "id"),

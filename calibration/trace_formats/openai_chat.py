@@ -17,13 +17,15 @@ from calibration.trace_formats.base import (
     ImportSettings,
     Item,
     Parsed,
+    RunGrades,
+    run_score,
+    stated_scale,
 )
 from calibration.trace_formats.compressed import first_bytes
 from calibration.trace_formats.fields import (
     FieldError,
     as_list,
     first_of,
-    graded,
     identifier,
     moment,
     number,
@@ -92,9 +94,19 @@ def _parse(row: object, line: int, path: Path, settings: ImportSettings) -> Pars
         total_tokens=spoken.tokens,
         metadata=unseen.metadata(_metadata(row, told)),
     )
-    reward = first_of(told, *_GRADES)
-    verdict = graded(reward, f"source:{SOURCE}", trace.trace_id, settings.taxonomy)
-    return Parsed(trace=trace, verdict=verdict, line=line, file=str(path))
+    names = [name for name in _GRADES if told.get(name) is not None]
+    scores = tuple(
+        run_score(
+            name,
+            told[name],
+            settings.taxonomy,
+            role="success" if k else "grade",
+            scale=stated_scale(told),
+        )
+        for k, name in enumerate(names)
+    )
+    grades = RunGrades(judge=f"source:{SOURCE}", scores=scores)
+    return Parsed(trace=trace, grades=grades, line=line, file=str(path))
 
 
 def _metadata(
@@ -116,14 +128,15 @@ def _has_messages(head: Head) -> bool:
 
 
 def _recognises(head: Head) -> bool:
-    return head.kind in ("array", "object", "lines", "parquet") and _has_messages(head)
+    kinds = ("array", "object", "lines", "parquet")
+    return head.kind in kinds and _has_messages(head) and head.is_spoken
 
 
 OPENAI_CHAT = Importer(
     name=SOURCE,
     title="chats in OpenAI form",
-    expects="JSON Lines or Parquet with 'messages'; optional 'metadata' with 'task_id', 'trial', "
-    "'cost_usd' and 'reward'",
+    expects="JSON Lines or Parquet with 'messages', each with its 'role'; optional 'metadata' with "
+    "'task_id', 'trial', 'cost_usd' and 'reward'",
     recognises=_recognises,
     read=read,
 )

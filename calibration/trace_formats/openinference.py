@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
+from calibration.tables import words
 from calibration.trace_formats.base import Head, ImportSettings, Parsed
 from calibration.trace_formats.fields import FieldError, first_of, identifier, part, whole
 from calibration.trace_formats.own_records import MAX_TRIAL
@@ -398,12 +399,16 @@ def _status(code: object) -> str | None:
 
 def _score(row: Mapping[str, object]) -> SourceScore:
     result = row.get("result")
+    # A label such as "correct" beside a 1 says that 1 is a pass.
+    label = words.truth(part(result, "label"))
+    is_unit = label is not None and part(result, "score") == int(label)
     return SourceScore(
         name=text_of(row.get("name")) or "annotation",
         value=first_of(result, "score", "label"),
         comment=text_of(part(result, "explanation")),
         human=row.get("annotator_kind") == "HUMAN",
         author=text_of(first_of(row, "user_id", "identifier")),
+        scale=(0.0, 1.0) if is_unit else None,
     )
 
 
@@ -414,7 +419,7 @@ def _has(head: Head, names: Sequence[tuple[str, ...]]) -> bool:
 
 
 def _is_phoenix(head: Head) -> bool:
-    listed = head.kind == "object" and head.any_has("data") and not head.any_has("meta")
+    listed = head.lists("data", ("context", "span_kind", "annotator_kind", "span_id"))
     return listed or _has(
         head,
         (

@@ -114,8 +114,13 @@ def first_line(path: Path) -> bytes | None:
     return None if found is None else found.strip()
 
 
-def sample_rows(path: Path) -> tuple[list[frozenset[str]], int]:
-    """Return the keys of objects in the first 50 lines, and the number of non-blank lines."""
+def sample_rows(
+    path: Path, see: Callable[[dict[str, object]], None] = lambda _: None
+) -> tuple[list[frozenset[str]], int]:
+    """Return the keys of objects in the first 50 lines, and the number of non-blank lines.
+
+    `see` is called with each of the objects.
+    """
     keys = []
     count = 0
     for _, raw in islice(numbered_lines(path), _SAMPLE_LINES):
@@ -128,6 +133,7 @@ def sample_rows(path: Path) -> tuple[list[frozenset[str]], int]:
             continue
         if isinstance(row, dict):
             keys.append(frozenset(row))
+            see(row)
     return keys, count
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from calibration.records import (
-    NO_VERDICT,
+    GRADES,
     Attachment,
     Step,
     SubGoal,
@@ -15,8 +15,21 @@ from calibration.records import (
     Verdict,
     trace_identity,
 )
+from calibration.tables import words
 from calibration.taxonomy import Taxonomy
-from calibration.trace_formats.base import MAX_COST_USD, ImportSettings, Parsed
+from calibration.trace_formats.base import (
+    HIGHEST,
+    LOWEST,
+    MAX_COST_USD,
+    MAX_NAME,
+    ImportSettings,
+    Parsed,
+    RunGrades,
+    RunScore,
+    class_names,
+    run_score,
+    stated_scale,
+)
 from calibration.trace_formats.fields import (
     MAX_SECONDS,
     FieldError,
@@ -24,19 +37,15 @@ from calibration.trace_formats.fields import (
     as_object,
     first_of,
     flag,
-    graded,
-    graded_to_five,
     identifier,
     moment,
     note,
     number,
     outcome,
     part,
-    passed,
     readable,
     required_id,
     required_text,
-    shown,
     text,
     whole,
     wrong,
@@ -87,9 +96,14 @@ _RESULT_NAMES = {
 _SECONDS = ("latency_s", "latency", "total_latency_s")
 _MILLISECONDS = ("latency_ms", "total_latency_ms")
 
-# Statuses that are a grade: reviewers see a status.
-_GRADES = frozenset({"pass", "passed", "fail", "correct", "incorrect"})
-_GRADE_FIELDS = ("reward", "score", "passed", "outcome")
+# A run may end in these without having been graded; reviewers see them as its status.
+_OF_A_RUN = frozenset(
+    "success successful succeeded failure failed unsuccessful resolved unresolved solved unsolved "
+    "not_resolved not_solved".split()
+)
+_SCORES = ("reward", "score", "passed")
+_GRADE_FIELDS = (*_SCORES, "outcome")
+_BARE = ("grading", "result", "status")  # names of what has no name of its own
 
 
 def parse_record(
@@ -133,7 +147,7 @@ def parse_record(
         **read_reliability(row),
     )
     verdict = _verdict(row.get("verdict"), trace_id, simulated, settings.taxonomy)
-    return Parsed(trace=trace, verdict=verdict, line=line, file=str(file))
+    return Parsed(trace=trace, grades=RunGrades(verdict=verdict), line=line, file=str(file))
 
 
 def _response(row: Mapping[str, object], response: object, unseen: Unseen) -> str | None:
@@ -340,8 +354,8 @@ def parse_transcript(
         simulated=flag(row.get("simulated"), "simulated") or False,
         **read_reliability(row),
     )
-    verdict = _grade(row, trace.trace_id, settings.taxonomy)
-    return Parsed(trace=trace, verdict=verdict, line=line, file=str(file))
+    grades = _grades(row, settings.taxonomy)
+    return Parsed(trace=trace, grades=grades, line=line, file=str(file))
 
 
 def _result(row: Mapping[str, object]) -> dict[str, object]:
@@ -368,7 +382,9 @@ def _started(row: Mapping[str, object], settings: ImportSettings) -> datetime | 
 def _status(value: object, name: str) -> str | None:
     """Return a status that reviewers may see; a grade is none."""
     status = identifier(value, name)
-    return None if status is not None and status.casefold() in _GRADES else status
+    if status is None or words.fold(status) in _OF_A_RUN:
+        return status
+    return None if words.VERDICTS.get(words.fold(status)) in ("pass", "fail") else status
 
 
 def _latency(row: Mapping[str, object]) -> float | None:
@@ -494,70 +510,83 @@ def _call_step(call: object, index: int, clock: Clock, unseen: Unseen) -> tuple[
     return step, call_id if isinstance(call_id, str) else None
 
 
-def _grade(row: Mapping[str, object], trace_id: str, taxonomy: Taxonomy) -> Verdict | None:
-    """Return the verdict of a record: an outcome by name, a grade, or a reward, score or pass.
+def _grades(row: Mapping[str, object], taxonomy: Taxonomy) -> RunGrades:
+    """Return what a record says of its run: an outcome by name, a grade, or a reward or score.
 
-    The grading as a whole comes first, then a bare `result`, then the graders within the grading
-    where all of them say the same.
+    The grading as a whole comes first, then a bare `result`, then the record itself; the graders
+    within the grading count where none of these says anything.
     """
     judge, grading = f"source:{TRANSCRIPT_SOURCE}", row.get("grading")
-    graders = list(_graders(grading))
-    reason = note(readable(part(grading, "reason")))
-    details = [d for d in (reason, *(f"{name} {shown(value)}" for name, value in graders)) if d]
-    named = part(grading, "outcome")
-    if isinstance(named, str) and named.strip() in taxonomy.names:
-        return Verdict(
-            judge_id=judge,
-            trace_id=trace_id,
-            outcome=named.strip(),
-            reason=note("; ".join(details)),
-            proposed=True,
+    graders = tuple(_graders(grading, taxonomy))
+    details = [note(readable(part(grading, "reason"))), *(score.said for score in graders)]
+    scores: list[RunScore] = []
+    for name, value, holder, scale in _whole(row, grading, taxonomy):
+        score = run_score(
+            name,
+            value,
+            taxonomy,
+            role="success" if scores else "grade",
+            scale=stated_scale(holder) or scale,
+            details=() if scores else details,
         )
-    to_five = part(grading, "grade")
-    if to_five is not None:
-        return graded_to_five(to_five, judge, trace_id, taxonomy, details=details)
-    reward = first_of(grading, *_GRADE_FIELDS)
-    for value in (grading, row.get("result")):
-        if reward is None and isinstance(value, bool | int | float):
-            reward = value
-        elif reward is None and isinstance(value, str) and (value is grading or _is_grade(value)):
-            reward = value
-    if reward is None:
-        reward = first_of(row, "reward", "score", "passed")
-    if reward is None and (status := _result(row)["status"]) is not None:
-        reward = status if _is_grade(status) and _status(status, "status") is None else None
-    if reward is None and graders:
-        said = {_reads_as(value) for _, value in graders}
-        if len(said) > 1 or None in said:
-            told = "the graders do not agree on 0 or 1: no class follows from them"
-            reason = note("; ".join((told, *details)))
-            return Verdict(judge_id=judge, trace_id=trace_id, outcome=NO_VERDICT, reason=reason)
-        reward = said.pop()
-    return graded(reward, judge, trace_id, taxonomy, details=details)
+        # A run that is complete has ended; what it is worth is another question.
+        scores.append(replace(score, outcome=None) if name in _BARE else score)
+    return RunGrades(judge=judge, scores=tuple(scores), graders=graders)
 
 
-def _graders(grading: object) -> Iterator[tuple[str, object]]:
-    """Yield the name and the value of each grader within a grading."""
+Found = tuple[str, object, object, tuple[float, float] | None]
+
+
+def _whole(row: Mapping[str, object], grading: object, taxonomy: Taxonomy) -> Iterator[Found]:
+    """Yield the scores of a run as a whole: name, value, the object that holds it, its scale."""
+    named = part(grading, "outcome")
+    if isinstance(named, str) and words.fold(named) in class_names(taxonomy):
+        yield "outcome", named, None, None
+        return
+    if (to_five := part(grading, "grade")) is not None:
+        yield "grade", to_five, None, (GRADES[0], GRADES[-1])
+        return
+    within = [(name, value) for name in _GRADE_FIELDS if (value := part(grading, name)) is not None]
+    if within:
+        yield from ((name, value, grading, None) for name, value in within)
+        return
+    for name, value in (("grading", grading), ("result", row.get("result"))):
+        if isinstance(value, bool | int | float) or (
+            isinstance(value, str) and (name == "grading" or _is_grade(value))
+        ):
+            yield name, value, row, None
+            return
+    beside = [(name, value) for name in _SCORES if (value := row.get(name)) is not None]
+    if beside:
+        yield from ((name, value, row, None) for name, value in beside)
+        return
+    status = _result(row)["status"]
+    if status is not None and _is_grade(status) and _status(status, "status") is None:
+        yield "status", status, None, None
+
+
+def _graders(grading: object, taxonomy: Taxonomy) -> Iterator[RunScore]:
+    """Yield the score of each grader within a grading."""
     if isinstance(grading, dict):
-        own = (*_GRADE_FIELDS, "grade", "reason")
-        given = [(str(k), v) for k, v in grading.items() if k not in own]
+        own = (*_GRADE_FIELDS, "grade", "reason", *HIGHEST, *LOWEST)
+        each = [(str(k), v) for k, v in grading.items() if k not in own]
     elif isinstance(grading, list):
-        given = [(str(first_of(g, "name", "grader", "type") or k), g)
-                 for k, g in enumerate(grading, start=1)]  # fmt: skip
+        each = [(str(first_of(g, "name", "grader", "type") or k), g)
+                for k, g in enumerate(grading, start=1)]  # fmt: skip
     else:
-        given = []
-    for name, value in given:
+        each = []
+    for name, value in each:
         found = first_of(value, *_GRADE_FIELDS) if isinstance(value, dict) else value
-        if isinstance(found, bool | int | float) or _is_grade(found):
-            yield name, found
+        is_number = isinstance(value, dict) and isinstance(found, str)
+        is_number = is_number and words.number_of(str(found)) is not None
+        if isinstance(found, bool | int | float) or is_number or _is_grade(found):
+            reason = note(readable(part(value, "reason")))
+            yield run_score(name, found, taxonomy, scale=stated_scale(value), details=[reason])
 
 
 def _is_grade(value: object) -> bool:
-    return passed(value) is not None
-
-
-def _reads_as(value: object) -> bool | None:
-    """Return what one grader says: a word, true or false, or exactly 1 or 0."""
-    if isinstance(value, int | float):
-        return bool(value) if value in (0, 1) else None
-    return passed(value)
+    """Return whether a text is a word that says how a run went; a numeral may be its answer."""
+    if not isinstance(value, str) or len(value) > MAX_NAME:
+        return False
+    word = words.fold(value)
+    return word not in words.NUMERALS and words.VERDICTS.get(word) in ("pass", "fail", "ended")

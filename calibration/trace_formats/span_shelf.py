@@ -16,13 +16,17 @@ from typing import Literal
 from calibration.errors import TraceFormatError
 from calibration.records import SetAside
 from calibration.trace_formats.base import (
+    MAX_SCORE_NAMES,
     MAX_TRACE_BYTES,
     Head,
     Importer,
     ImportSettings,
     Item,
     Parsed,
+    RunGrades,
+    RunScore,
     attempt,
+    stated_scale,
 )
 from calibration.trace_formats.compressed import first_bytes
 from calibration.trace_formats.fields import FieldError, first_of, identifier, shown
@@ -48,13 +52,13 @@ CREATE INDEX part_span ON part (format, span);
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPart:
-    """One row of a platform: a span, what is known of its run as a whole, or a score.
+    """One row of a platform: a span, what is known of its run as a whole, a score, or its scale.
 
-    `run_id` is None where the row does not name its run: it is that of `span_id`, or of the
-    spans above.
+    A scale is that of all scores of one name. `run_id` is None where the row does not name its
+    run: it is that of `span_id`, or of the spans above.
     """
 
-    kind: Literal["span", "run", "score"]
+    kind: Literal["span", "run", "score", "scale"]
     run_id: str | None
     span_id: str | None = None
     parent_id: str | None = None
@@ -116,6 +120,7 @@ class SpanShelf:
         self._db = sqlite3.connect("")  # on the disk, and gone when it is closed
         self._db.executescript(_SCHEMA)
         self._formats: dict[str, SpanFormat] = {}
+        self._scales: dict[tuple[str, str], tuple[float | None, float]] = {}
 
     def __enter__(self) -> "SpanShelf":
         return self
@@ -134,7 +139,7 @@ class SpanShelf:
         Raises TraceFormatError if the file cannot be read or holds no span.
         """
         self._formats[form.name] = form
-        file, before = str(path), self._db.total_changes
+        file, before = str(path), (self._db.total_changes, len(self._scales))
         aside = 0
         table = first_bytes(path).startswith(PARQUET)
         if not table and not (first_line(path) or b"{").startswith((b"[", b"{")):
@@ -148,7 +153,7 @@ class SpanShelf:
         except TraceFormatError:
             self._db.execute("DELETE FROM part WHERE format = ? AND file = ?", (form.name, file))
             raise
-        if not aside and self._db.total_changes == before:
+        if not aside and (self._db.total_changes, len(self._scales)) == before:
             raise TraceFormatError(f"{path}: {form.title} without a span or a run. {form.convert}")
 
     def _put(
@@ -162,13 +167,18 @@ class SpanShelf:
             rows = [
                 (form.name, file, line, p.kind, p.run_id, p.span_id, p.parent_id, _text(p.data))
                 for p in parts
+                if p.kind != "scale"
             ]
         except FieldError as error:
             return str(error)
         except RecursionError:
             return "is nested too deeply"
-        if not rows and name is not None:
+        if not parts and name is not None:
             return f"is no span, run or score of {form.title}, got {shown(value)}"
+        for part in parts:
+            scale = stated_scale(part.data) if part.kind == "scale" else None
+            if scale is not None and len(self._scales) < MAX_SCORE_NAMES:
+                self._scales[form.name, str(part.data.get("name"))] = scale
         for row in rows:
             self._db.execute(
                 "INSERT INTO part (format, file, line, kind, run, span, parent, data) "
@@ -213,9 +223,21 @@ class SpanShelf:
         def build() -> Parsed:
             if not whole.spans and not whole.about:
                 raise FieldError(f"is a score of the run {run_id!r:.80}, of which there is no span")
-            return replace(form.build(whole, settings), line=line, file=file)
+            run = form.build(whole, settings)
+            return replace(run, grades=self._scaled(form, run.grades), line=line, file=file)
 
         yield attempt(Path(file), line, build)
+
+    def _scaled(self, form: SpanFormat, grades: RunGrades) -> RunGrades:
+        """Return the scores of a run with the scales that the platform states for their names."""
+        if not self._scales:
+            return grades
+
+        def scaled(score: RunScore) -> RunScore:
+            return replace(score, scale=score.scale or self._scales.get((form.name, score.name)))
+
+        human = (replace(one, score=scaled(one.score)) for one in grades.human)
+        return replace(grades, scores=tuple(map(scaled, grades.scores)), human=tuple(human))
 
     def _name_runs(self, form: str) -> None:
         """Give the parts without a run that of their span, or of the first span above it."""

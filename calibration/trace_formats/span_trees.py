@@ -10,23 +10,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 
-from calibration.records import NO_VERDICT, Step, Trace, Verdict, trace_identity
+from calibration.records import Step, Trace, trace_identity
 from calibration.taxonomy import Taxonomy
 from calibration.trace_formats.base import (
     MAX_NAME,
     MAX_STEPS,
     ImportSettings,
     Parsed,
+    RunGrades,
     human_score,
+    run_score,
 )
 from calibration.trace_formats.fields import (
     FieldError,
-    graded,
     identifier,
     note,
-    passed,
     readable,
-    shown,
 )
 from calibration.trace_formats.message_shapes import plain_text, read_said
 from calibration.trace_formats.own_records import NO_WORKFLOW
@@ -99,19 +98,8 @@ def build_trace(
         total_tokens=facts.total_tokens if facts.total_tokens is not None else tree.tokens(),
         metadata=unseen.metadata(_metadata(facts, tree)),
     )
-    verdicts = _verdicts(source, facts.scores, trace_id, settings.taxonomy)
-    return Parsed(
-        trace=trace,
-        verdict=next(iter(verdicts), None),
-        more=tuple(verdicts[1:]),
-        human=tuple(
-            human_score(s.author or "unknown", s.name, s.value, s.comment, settings.taxonomy)
-            for s in facts.scores
-            if s.human
-        ),
-        line=None,
-        file="",
-    )
+    grades = _grades(source, facts.scores, settings.taxonomy)
+    return Parsed(trace=trace, grades=grades, line=None, file="")
 
 
 def _refuse_fragments(facts: RunFacts, spans: Sequence[Span]) -> None:
@@ -572,7 +560,7 @@ def _workflow(facts: RunFacts, spans: Sequence[Span]) -> str:
 
 
 def _metadata(facts: RunFacts, tree: SpanTree) -> Iterator[tuple[str, object]]:
-    yield "scores", [asdict(score) for score in facts.scores] or None
+    yield "scores", [_as_kept(score) for score in facts.scores] or None
     yield from facts.metadata
     yield "spans", len(tree.spans) or None
     yield "spans_without_parent", tree.missing or None
@@ -589,45 +577,43 @@ def _metadata(facts: RunFacts, tree: SpanTree) -> Iterator[tuple[str, object]]:
         yield "cost_note", f"{unpriced} calls of a model have tokens and no cost: price not known"
 
 
-def _verdicts(
-    source: str, scores: Sequence[SourceScore], trace_id: str, taxonomy: Taxonomy
-) -> list[Verdict]:
-    """Return the verdicts of the scores that no person gave.
+def _as_kept(score: SourceScore) -> dict[str, object]:
+    """Return a score as the metadata of a trace hold it."""
+    kept = asdict(score)
+    del kept["scale"]
+    return kept
 
-    A class follows from a score named like success, or whose value is a class. The first such score
-    is the verdict of the source, and its reason names them all; further ones have judges of their
-    own.
-    """
+
+def _grades(source: str, scores: Sequence[SourceScore], taxonomy: Taxonomy) -> RunGrades:
+    """Return the scores of a run; one named like success is a verdict, and one that is a class."""
     judged = {score.name: score for score in scores if not score.human}
-    if not judged:
-        return []
-    judge = f"source:{source}"
-    told = [f"{score.name} {shown(score.value)}" for score in judged.values()]
-    found: list[Verdict] = []
-    for score in judged.values():
-        own = note(f"{judge}/{score.name}", limit=MAX_NAME) if found else judge
-        comment = [score.comment] if score.comment else []
-        details = [*([] if found else told), *comment]
-        verdict = _judged(score, own or judge, trace_id, taxonomy, details)
-        if verdict is not None:
-            found.append(verdict)
-    if found:
-        return found
-    reason = note("; ".join(told) + ": no class follows from these scores")
-    return [Verdict(judge_id=judge, trace_id=trace_id, outcome=NO_VERDICT, reason=reason)]
+    return RunGrades(
+        judge=f"source:{source}",
+        scores=tuple(
+            run_score(
+                score.name,
+                score.value,
+                taxonomy,
+                scale=score.scale,
+                details=[score.comment],
+                role="success" if _says_success(score.name) else "other",
+            )
+            for score in judged.values()
+        ),
+        human=tuple(
+            human_score(
+                score.author or "unknown",
+                score.name,
+                score.value,
+                score.comment,
+                taxonomy,
+                score.scale,
+            )
+            for score in scores
+            if score.human
+        ),
+    )
 
 
-def _judged(
-    score: SourceScore, judge: str, trace_id: str, taxonomy: Taxonomy, details: Sequence[str]
-) -> Verdict | None:
-    """Return the verdict of one score, None where its name and value say nothing of success."""
-    value = score.value
-    if isinstance(value, str) and value.strip() in taxonomy.names:
-        return Verdict(
-            judge_id=judge, trace_id=trace_id, outcome=value.strip(), proposed=True,
-            reason=note("; ".join(details) or score.name),
-        )  # fmt: skip
-    named = score.name.strip().casefold().replace(" ", "_").replace("-", "_") in _SUCCESS
-    if named and (isinstance(value, int | float) or passed(value) is not None):
-        return graded(value, judge, trace_id, taxonomy, details=details)
-    return None
+def _says_success(name: str) -> bool:
+    return name.strip().casefold().replace(" ", "_").replace("-", "_") in _SUCCESS

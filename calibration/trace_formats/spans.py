@@ -51,13 +51,18 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceScore:
-    """A score in the file; nobody who labels sees it. `human` where a person gave it."""
+    """A score in the file; nobody who labels sees it.
+
+    `human` where a person gave it; `scale` : the lowest and the highest number, where the file
+    states them.
+    """
 
     name: str
     value: object
     comment: str | None = None
     human: bool = False
     author: str | None = None
+    scale: tuple[float | None, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

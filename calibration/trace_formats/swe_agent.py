@@ -22,6 +22,7 @@ from calibration.trace_formats.base import (
     ImportSettings,
     Item,
     Parsed,
+    RunGrades,
     attempt,
 )
 from calibration.trace_formats.fields import (
@@ -117,7 +118,8 @@ def _parse(found: Mapping[str, object], path: Path, line: int, settings: ImportS
     if exit_status is not None and not exit_status.startswith(SUBMITTED):
         why = f"exit status {exit_status}: nothing was submitted"
         verdict = without_output(why, f"source:{SOURCE}", trace.trace_id, settings.taxonomy)
-    return Parsed(trace=trace, verdict=verdict, line=line, file=str(path))
+    grades = RunGrades(judge=f"source:{SOURCE}", verdict=verdict)
+    return Parsed(trace=trace, grades=grades, line=line, file=str(path))
 
 
 def _stem(path: Path) -> str:
@@ -190,7 +192,7 @@ def _metadata(
 def _recognises(head: Head) -> bool:
     if head.kind != "object" or not head.keys:
         return False
-    only = head.keys[0] <= _KNOWN and HISTORY in head.keys[0]
+    only = head.keys[0] <= _KNOWN and head.any_has(HISTORY, "info")
     return only or head.any_has(TRAJECTORY, "info") or head.any_has(TRAJECTORY, HISTORY)
 
 

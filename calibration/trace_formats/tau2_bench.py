@@ -27,12 +27,13 @@ from calibration.trace_formats.base import (
     ImportSettings,
     Item,
     Parsed,
+    RunGrades,
     attempt,
+    run_score,
 )
 from calibration.trace_formats.fields import (
     FieldError,
     as_list,
-    graded,
     identifier,
     moment,
     note,
@@ -176,8 +177,8 @@ class _Context:
             expected_calls=calls,
             metadata=unseen.metadata(self._metadata(run, task, unpriced)),
         )
-        verdict = _verdict(run, trace.trace_id, self.settings.taxonomy)
-        return Parsed(trace=trace, verdict=verdict, line=line, file=str(file))
+        grades = _grades(run, trace.trace_id, self.settings.taxonomy)
+        return Parsed(trace=trace, grades=grades, line=line, file=str(file))
 
     def _key(self, task_id: str) -> tuple[str | None, tuple[ExpectedCall, ...] | None]:
         """Return the criteria of a task and the calls that it expects, read once for its trials."""
@@ -241,17 +242,23 @@ def _criteria(task: object) -> str | None:
     return "\n".join(lines) or None
 
 
-def _verdict(run: dict[str, object], trace_id: str, taxonomy: Taxonomy) -> Verdict | None:
+def _grades(run: dict[str, object], trace_id: str, taxonomy: Taxonomy) -> RunGrades:
     reward = part(run, "reward_info", "reward")
+    if reward is None:
+        return RunGrades()
     breakdown = part(run, "reward_info", "reward_breakdown")
     details = []
     if isinstance(breakdown, dict):
         details = [f"{key} {shown(value)}" for key, value in breakdown.items()]
     judge = f"source:{SOURCE}"
-    if run.get("termination_reason") == _NOT_GRADED and reward is not None:
+    if run.get("termination_reason") == _NOT_GRADED:
         reason = f"{_NOT_GRADED}: the benchmark leaves this run out, reward {shown(reward)}"
-        return Verdict(judge_id=judge, trace_id=trace_id, outcome=NO_VERDICT, reason=note(reason))
-    return graded(reward, judge, trace_id, taxonomy, details=details)
+        verdict = Verdict(
+            judge_id=judge, trace_id=trace_id, outcome=NO_VERDICT, reason=note(reason)
+        )
+        return RunGrades(judge=judge, verdict=verdict)
+    score = run_score("reward", reward, taxonomy, details=details)
+    return RunGrades(judge=judge, scores=(score,))
 
 
 def _recognises(head: Head) -> bool:

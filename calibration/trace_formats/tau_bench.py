@@ -9,14 +9,22 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from calibration.records import Attachment, Trace, Verdict, trace_identity
+from calibration.records import Attachment, Trace, trace_identity
 from calibration.taxonomy import Taxonomy
-from calibration.trace_formats.base import Head, Importer, ImportSettings, Item, Parsed, attempt
+from calibration.trace_formats.base import (
+    Head,
+    Importer,
+    ImportSettings,
+    Item,
+    Parsed,
+    RunGrades,
+    attempt,
+    run_score,
+)
 from calibration.trace_formats.fields import (
     FieldError,
     as_list,
     as_object,
-    graded,
     note,
     part,
     readable,
@@ -91,8 +99,8 @@ class _File:
             expected_calls=benchmark_calls(part(task, "actions"), "kwargs"),
             metadata=unseen.metadata(_metadata(info)),
         )
-        verdict = _verdict(run, trace.trace_id, self.settings.taxonomy)
-        return Parsed(trace=trace, verdict=verdict, line=line, file=str(self.path))
+        grades = _grades(run, self.settings.taxonomy)
+        return Parsed(trace=trace, grades=grades, line=line, file=str(self.path))
 
     def tasks(self) -> dict[str, object]:
         """Return tasks by id, from all runs: a failed run lacks its own."""
@@ -154,7 +162,7 @@ def _metadata(info: object) -> Iterator[tuple[str, object]]:
     yield "traceback", part(info, "traceback")
 
 
-def _verdict(run: object, trace_id: str, taxonomy: Taxonomy) -> Verdict | None:
+def _grades(run: object, taxonomy: Taxonomy) -> RunGrades:
     details = part(run, "info", "reward_info", "info")
     parts = []
     if isinstance(details, dict):
@@ -163,7 +171,11 @@ def _verdict(run: object, trace_id: str, taxonomy: Taxonomy) -> Verdict | None:
                 parts.append(f"{name} {shown(details[name])}")
     if part(run, "info", "error") is not None:
         parts.append("the run ended with an error of the harness")
-    return graded(part(run, "reward"), f"source:{SOURCE}", trace_id, taxonomy, details=parts)
+    reward = part(run, "reward")
+    if reward is None:
+        return RunGrades()
+    score = run_score("reward", reward, taxonomy, details=parts)
+    return RunGrades(judge=f"source:{SOURCE}", scores=(score,))
 
 
 def _recognises(head: Head) -> bool:

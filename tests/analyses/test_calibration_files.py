@@ -182,9 +182,9 @@ def test_a_row_without_a_reviewer_counts_once_however_often_it_stands(
         human, said = (pd.read_csv(of) for of in (human, said) if isinstance(of, Path))
     found = calibrated(human, said, classes=list(TWO), credit=TWO)
     first = 41 if as_frame else 42
-    assert [(row.line, row.reason) for row in found.set_aside] == [
-        (first + k, "repeats another row exactly and names no reviewer") for k in range(3)
-    ]
+    (repeated,) = found.reading[0].left_out
+    assert (repeated.code, repeated.rows) == ("identical_duplicate", 3)
+    assert known(repeated.first).line == first
     side = known(found.human)
     assert (side.n_labels, side.n_shared, side.reviewers) == (40, 0, ())
     # Another class is another reviewer.
@@ -291,16 +291,18 @@ def test_labels_without_a_verdict_are_asked_about_above_two_per_cent(write: Writ
     with pytest.raises(CalibrationError, match=r"10 of 50 labelled traces .*--unjudged outside"):
         of_lines(*files)
     outside = of_lines(*files, unjudged="outside")
-    assert [row.line for row in outside.set_aside] == list(range(42, 52))
-    assert {row.reason for row in outside.set_aside} == {"the trace has no row in the verdict file"}
+    (lacking,) = outside.reading[0].left_out
+    assert (lacking.code, lacking.rows, known(lacking.first).line) == ("no_verdict", 10, 42)
+    assert outside.reading[0].used == 40
     assert outside.calibration.estimates["human_only"].net.value == pytest.approx(0.5)
     inside = of_lines(*files, unjudged="no_verdict")
-    assert (inside.calibration.n_production, inside.set_aside) == (50, ())
+    assert (inside.calibration.n_production, inside.reading[0].left_out) == (50, ())
     assert inside.calibration.estimates["post_stratified"].net.value == pytest.approx(0.4)
     # One of 51 is below 2 %, and a reference set is no part of production.
     few = of_lines(write, [f"t{k},pass" for k in range(51)], [f"t{k},pass" for k in range(50)])
-    assert len(few.set_aside) == 1
-    assert len(of_lines(write, labels, lines, "reference").set_aside) == 10
+    assert [one.rows for one in few.reading[0].left_out] == [1]
+    of_set = of_lines(write, labels, lines, "reference")
+    assert [one.rows for one in of_set.reading[0].left_out] == [10]
     with pytest.raises(CalibrationError, match="must be the same in both"):
         of_lines(write, ["x,pass", "y,fail"], ["t0,pass", "t1,fail"])
 
@@ -328,7 +330,7 @@ def test_classes_are_ours_or_those_that_occur(write: Write) -> None:
     files: Any = (write, ["a,10", "b,2"], ["a,2", "b,10", "c,split"])
     credit = {"2": 0.0, "10": 1.0}
     assert of_lines(*files, classes=None, credit=credit).classes == ("2", "10")
-    with pytest.raises(InputError, match=r"--credit 2=...,10=..."):
+    with pytest.raises(InputError, match=r"goes from 2 to 10: --scale 1-5.*--credit 2=...,10=..."):
         of_lines(*files, classes=None, credit=None)
     found = of_lines(write, ["a,complete"], ["a,abandoned"], classes=None, credit=None)
     assert (found.classes, tuple(found.credit.values())) == (OUTCOMES, CREDIT)
@@ -371,14 +373,14 @@ def test_labels_of_one_class_allow_its_recall_and_no_rate() -> None:
                 codes = {n.code for n in calibration.refusals if n.estimator == name}
                 assert "one_class_only" in codes
                 assert ("not_a_sample" in codes) == (design == "production")
-        failure, success = calibration.judge.per_class
+        success, failure = calibration.judge.per_class
         assert failure.recall.value == 1
         # Wilson: 12 / (12 + 1.96^2)
         assert failure.recall.interval == pytest.approx((12 / (12 + 1.959964**2), 1.0), abs=1e-6)
         assert failure.precision.value is success.recall.value is None
         assert calibration.judge.accuracy.value is None
         assert "chosen_by_verdict" in {w.code for w in calibration.warnings}
-        assert len(result.set_aside) == 2
+        assert [one.rows for one in result.reading[0].left_out] == [2]
 
 
 @pytest.mark.parametrize("counted", [False, True])
@@ -473,10 +475,10 @@ def test_another_period_is_a_warning(write: Write) -> None:
         ("labels", ",weight", "t0,pass,1 t1,pass,", "line 3, field 'weight': is missing and"),
         ("labels", ",weight", "t0,pass,1 t0,pass,2", "line 3, field 'weight': is 2.0 and"),
         ("labels", ",cluster", "t0,pass,a t0,pass,b", "line 3, field 'cluster': is 'b'"),
-        ("labels", ",reviewer", "t0,pass,a t0,fail,a", "a second label of 'a', after line 2"),
+        ("labels", ",reviewer", "t0,pass,a t0,fail,a", "two different labels of 'a' (lines 2, 3)"),
         ("labels", ",adjudicated", "t0,pass,yes t0,fail,yes", "was adjudicated 'pass' in line 2"),
         ("verdicts", "", "", "holds no verdicts"),
-        ("verdicts", "", "t0,pass t0,pass", "line 3, field 'trace_id': 't0' has a verdict in"),
+        ("verdicts", "", "t0,pass t0,fail", "'t0' has two different verdicts (lines 2, 3)"),
         ("verdicts", "", "t0,great", "line 2, field 'outcome': 'great' is not one of pass, fail"),
         ("verdicts", ",cost_usd", "t0,pass,-1", "line 2, field 'cost_usd': must be a number"),
     ],

@@ -85,7 +85,7 @@ def test_files_say_the_same_as_the_store(world: World, tmp_path: Path) -> None:
     assert {row.name: row.net.n_production for row in groups} == {"cut": 25, "whole": 175}
     # And back into a store.
     done = import_verdicts(store, tables["verdicts"], judge_id="again")
-    assert len(done.imported) == N
+    assert len(done.stored.imported) == N
     before, after = (
         store.verdict_frame(judge).drop(columns="judge_id") for judge in ("judge-1", "again")
     )

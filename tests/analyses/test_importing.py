@@ -7,14 +7,13 @@ from typing import Any, get_type_hints
 import pytest
 
 from calibration.analyses.exports import LABEL_COLUMNS, label_table
-from calibration.analyses.imports import SKIPPED, import_labels, import_verdicts
+from calibration.analyses.imports import import_labels, import_verdicts
 from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.analyses.trace_files import FilesProgress, read_files, set_aside_csv, store_files
 from calibration.errors import CalibrationError, InputError, StoreError, StoreLockedError
 from calibration.records import SetAside, Workflow
 from calibration.store import RemoteStore, Store, traces
 from calibration.store import store as store_module
-from calibration.tables.labels import EXPOSED
 from calibration.tables.rows import as_csv
 from calibration.trace_formats import ImportSettings
 from tests.analyses.conftest import NewWorld
@@ -154,12 +153,12 @@ def test_labels_survive_a_round_trip(new_world: NewWorld, tmp_path: Path) -> Non
     ]  # fmt: skip
     one, other = new_world(), new_world()
     done = bring_labels(one, tmp_path / "f.jsonl", "\n".join(map(json.dumps, rows)))
-    assert len(done.imported) == 6
+    assert len(done.stored.imported) == 6
     written = exported(one)
     assert ",=" not in written
     path = tmp_path / "out.csv"
     path.write_text(written, encoding="utf-8", newline="")
-    assert len(import_labels(other.store, path, batch_id=other.batch_id).imported) == 6
+    assert len(import_labels(other.store, path, batch_id=other.batch_id).stored.imported) == 6
     keep = ["trace_id", "reviewer_id", "outcome", "answers", "rationale", "evidence"]
     frames = [
         w.store.label_frame(w.batch_id)[keep].sort_values("trace_id").to_dict("records")
@@ -176,12 +175,15 @@ def test_labels_survive_a_round_trip(new_world: NewWorld, tmp_path: Path) -> Non
     ]
     no_labels = [f"{none[0]},", f"{none[1]},", f"{none[2]}yes,"]
     again = bring_labels(other, path, "\r\n".join([head, *no_labels, *body]))
-    assert (len(again.imported), len(again.already_there)) == (0, 6)
-    assert [(row.line, row.reason) for row in again.set_aside] == [
-        (3, SKIPPED), (4, EXPOSED)
-    ]  # fmt: skip
+    assert (len(again.stored.imported), len(again.stored.already_there)) == (0, 6)
+    assert {
+        one.code: (one.rows, one.first and one.first.line) for one in again.reading.left_out
+    } == {
+        "skipped": (1, 3),
+        "not_blind": (1, 4),
+    }
     # An adjudicated row is the final class of its trace.
-    assert again.settled == (rows[0]["trace_id"],)
+    assert again.stored.settled == (rows[0]["trace_id"],)
 
 
 def test_violations_survive_a_round_trip(new_world: NewWorld, tmp_path: Path) -> None:
@@ -212,7 +214,7 @@ def test_labels_of_other_traces_are_counted(new_world: NewWorld, tmp_path: Path)
     other = next(t for t in ids(12) if t not in world.drawn)
     good = f"{world.drawn[0]},Ann,complete,,,\n"
     done = bring_labels(world, tmp_path / "f.csv", f"{LABELS}{good}{other},Ann,complete,,,\n")
-    assert (len(done.imported), done.unknown) == (1, (other,))
+    assert (len(done.stored.imported), done.stored.unknown) == (1, (other,))
     with pytest.raises(CalibrationError, match="none of its 1 labels is for a trace of batch"):
         bring_labels(world, tmp_path / "f.csv", f"{LABELS}{other},Bo,complete,,,\n")
     with pytest.raises(InputError, match="line 3"):
@@ -264,7 +266,7 @@ def test_files_with_a_slip_store_nothing(new_world: NewWorld, tmp_path: Path) ->
     for content, message in (
         ("trace_id,outcome\nr000,complete\nr001,done\n", "line 3, field 'outcome': 'done'"),
         ("trace_id,outcome,sample\nr000,complete,-1\n", "line 2, field 'sample': must be a whole"),
-        ('{"trace_id": "r000", "outcome": ["complete"]}', "field 'outcome'"),
+        ('{"trace_id": "r000", "outcome": ["complete"]}', "outcome: no value is a class"),
         (good + '"reason": 3}', "field 'reason': must be text"),
         ("trace_id,outcome\nx,complete\n", "none of its 1 verdicts is for a trace"),
     ):
@@ -278,7 +280,7 @@ def test_files_with_a_slip_store_nothing(new_world: NewWorld, tmp_path: Path) ->
     assert world.store.reviewers() == []
     assert world.store.judge_frame().empty
     done = verdicts(world, tmp_path / "v", "trace_id,outcome\nr000,complete\nr999,abandoned\n")
-    assert (done.imported, done.unknown) == (("r000",), ("r999",))
+    assert (done.stored.imported, done.stored.unknown) == (("r000",), ("r999",))
 
 
 def test_folders_patterns_and_compressed_files_are_one_import(tmp_path: Path) -> None:

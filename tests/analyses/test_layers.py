@@ -111,7 +111,7 @@ def test_rows_that_say_nothing_are_set_aside_and_tables_without_layers_refused()
     assert "What escaped to users is not known" in "\n".join(text_lines(document(silent)))
     for table, layers, says in (
         ({"trace_id": ["a"], "failure_type": ["f"], "user": [1]}, (), "needs a column 'layer'"),
-        ({"trace_id": ["a"], "layer": ["user"]}, (), "column 'failure_type' is missing"),
+        ({"trace_id": ["a"], "layer": ["user"]}, (), "no column is failure_type"),
         ({"trace_id": ["a"], "failure_type": ["f"], "b": [1]}, ("a", "b"), "column for each of a"),
         ({name: ["user"] for name in good}, ("a",), "name two layers or more"),
         ({name: ["user"] for name in good}, ("a", "a"), "each once"),

@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 from calibration.analyses.reliability import runs as module
 from calibration.analyses.reliability.runs import (
     ReliabilityReport,
+    RepeatedRuns,
     measure_reliability,
     read_runs,
 )
-from calibration.errors import InputError
+from calibration.errors import CalibrationError, InputError, LeftOutError
 from calibration.reporting import to_json
 from calibration.reporting.document import markdown, text_lines
 from calibration.reporting.render_html import html
 from calibration.reporting.sections.reliability import document
+from calibration.tables.reading import ReadingOptions
 from calibration.tables.trials import read_task_groups
 
 HERE = Path(__file__).parents[1]
@@ -205,12 +207,16 @@ def test_tasks_of_one_arm_only_are_not_compared() -> None:
     assert not [a for a in measured(apart).robustness.arms if a.paired and a.n_shared]
 
 
-def test_a_row_that_is_not_valid_is_set_aside_with_the_reason() -> None:
+def left_out(found: RepeatedRuns) -> dict[str, int]:
+    assert found.reading is not None
+    return {rows.code: rows.rows for rows in found.reading.left_out}
+
+
+def test_a_row_that_is_not_valid_is_left_out_with_the_reason() -> None:
     bad: list[dict[str, Any]] = [
-        {"success": "maybe"}, {"success": None}, {"confidence": 85}, {"confidence": "nan"},
-        {"confidence": True}, {"actions": "look"}, {"actions": '{"a": 1}'}, {"actions": [1, 2]},
-        {"actions": "[" * 100_000}, {"actions": ["x" * 201]}, {"cost_usd": -1},
-        {"cost_usd": float("inf")}, {"cost_usd": 1e300}, {"perturbation": "weather"},
+        {"success": "maybe"}, {"success": None}, {"confidence": 85}, {"confidence": True},
+        {"actions": "look"}, {"actions": '{"a": 1}'}, {"actions": [1, 2]},
+        {"actions": "[" * 100_000}, {"actions": ["x" * 201]}, {"perturbation": "weather"},
         {"violations": [{"constraint": "pii"}]}, {"violations": "[1]"},
         {"violations": [{"constraint": "pii", "severity": "fatal"}]},
         {"violations": [{"constraint": "pii", "severity": "low"}], "analysed": "no"},
@@ -220,15 +226,43 @@ def test_a_row_that_is_not_valid_is_set_aside_with_the_reason() -> None:
     rows = [good, *({**good, "run": f"{k}", **row} for k, row in enumerate(bad, 10))]
     found = read_runs(pd.DataFrame(rows, dtype=object))
     assert found.success.size == 1
-    assert sum(row.n for row in found.set_aside) == len(bad)
-    assert all(row.why and row.examples and row.examples[0].row for row in found.set_aside)
-    assert "repeated_run" in {row.reason for row in found.set_aside}
+    assert left_out(found) == {
+        "missing_outcome": 1, "unknown_outcome": 1, "missing_trial": 1, "identical_duplicate": 1,
+        "bad_value": len(bad) - 4,
+    }  # fmt: skip
+    with pytest.raises(LeftOutError, match=r"17 of 18 rows .* \(first: line 4 "):
+        measure_reliability(found)
+
+
+def test_a_run_whose_cost_cannot_be_read_counts() -> None:
+    bad: list[dict[str, Any]] = [
+        {"cost_usd": -1}, {"cost_usd": float("inf")}, {"cost_usd": 1e300}, {"cost_usd": "cheap"},
+        {"confidence": "nan"}, {"cost_usd": "$0.25"},
+    ]  # fmt: skip
+    rows = [{"task_id": "a", "run": k, "success": 1, **row} for k, row in enumerate(bad)]
+    found = read_runs(pd.DataFrame(rows, dtype=object))
+    assert found.success.size == 6
+    assert np.nansum(found.amounts["cost"]) == 0.25
+    assert found.reading is not None
+    assert [note.partition(" cannot")[0] for note in found.reading.notes] == ["cost_usd: 4 values"]
+
+
+def test_agents_are_not_pooled_and_milliseconds_are_seconds() -> None:
+    rows = pd.DataFrame(
+        {"task": ["a", "a"] * 2, "attempt": [1, 2] * 2, "agent": list("xxyy"),
+         "passed": ["yes", "no"] * 2, "latency_ms": [500, 1500] * 2}
+    )  # fmt: skip
+    with pytest.raises(InputError, match=r"agent has 2 values \(x, y\).*--where agent=x"):
+        read_runs(rows)
+    found = read_runs(rows, ReadingOptions(where=(("agent", "y"),)))
+    assert found.amounts["time"].tolist() == [0.5, 1.5]
+    assert (found.run, found.success.tolist()) == (("1", "2"), [True, False])
 
 
 def test_whole_files_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="column 'success' is missing"):
+    with pytest.raises(InputError, match="no column holds the outcome"):
         read_runs(pd.DataFrame({"task_id": ["a"], "run": [1]}))
-    with pytest.raises(InputError, match="no run is valid"):
+    with pytest.raises(InputError, match="no value is a class or says pass or fail"):
         read_runs(pd.DataFrame({"task_id": ["a"], "run": [1], "success": ["?"]}))
     named = [[{"constraint": f"c{k}", "severity": "low"}] for k in range(51)]
     with pytest.raises(InputError, match="more than 50 constraints"):
@@ -251,11 +285,11 @@ def test_a_run_with_both_results_does_not_count_whatever_the_order() -> None:
         assert (found.tasks, found.run, found.success.tolist()) == (
             ("a", "b"), ("2", "1"), [False, True],
         )  # fmt: skip
-        assert [(row.reason, row.n) for row in found.set_aside] == [("contrary_run", 2)]
-    same = read_runs(pd.DataFrame({"task_id": ["a", "a"], "run": [1, 1], "success": [1, 1]}))
-    assert [(row.reason, row.n) for row in same.set_aside] == [("repeated_run", 1)]
-    with pytest.raises(InputError, match="no run is valid"):
-        read_runs(pd.DataFrame({"task_id": ["a", "a"], "run": [1, 1], "success": [0, 1]}))
+        assert left_out(found) == {"conflicting_duplicate": 2}
+    same = read_runs(pd.DataFrame({"task_id": ["a", "a"], "trial": [1, 1], "success": [1, 1]}))
+    assert left_out(same) == {"identical_duplicate": 1}
+    with pytest.raises(CalibrationError, match="no trial is left"):
+        read_runs(pd.DataFrame({"task_id": ["a", "a"], "trial": [1, 1], "success": [0, 1]}))
 
 
 def test_long_lists_and_many_pairs_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ def test_the_example_of_the_documents(asr: Run) -> None:
     example, command = re.search(r"```csv\n(.*?)```\n\n {4}asr (.*?)\n", text, re.S).groups()  # type: ignore[union-attr]
     Path("runs.csv").write_text(example, encoding="utf-8")
     printed = asr(*command.split()).stdout
-    assert printed.startswith("Tasks: 3 of 5 tasks to look at, 10 runs")
+    assert "Tasks: 3 of 5 tasks to look at, 10 runs" in printed
     assert "2 of 5 tasks have passes and failures" in printed
     made = data(asr("tasks", "audit", "runs.csv", "--json"))
     assert {name: of["first"] for name, of in made["findings"].items()} == {
@@ -66,7 +66,7 @@ def test_the_example_of_the_documents(asr: Run) -> None:
 
 def test_what_is_not_known_is_no_finding() -> None:
     rows = pd.DataFrame(
-        {"task_id": ["a", "b", "b"], "success": [1, 1, 0], "model": ["x", "x", "y"]}
+        {"task_id": ["a", "b", "b"], "success": [1, 1, 0], "model": ["x", "x", "x"]}
     )
     audit = audit_trials(rows, tasks=pd.DataFrame({"task_id": ["a", "c"], "reference": ["r", "s"]}))
     by_task = {of.task_id: of for of in audit.tasks}
@@ -79,7 +79,8 @@ def test_what_is_not_known_is_no_finding() -> None:
     assert not shares[IDLE].ok
     assert not shares[DISAGREE].ok
     assert audit.agreement is None
-    assert audit.notes == ("Trials of 2 values of model together: a task is that of all of them.",)
+    with pytest.raises(InputError, match="model has 2 values"):
+        audit_trials(rows.assign(model=["x", "x", "y"]))
     lines = "\n".join(text_lines(task_audit(audit)))
     assert "not estimable: no run is reviewed" in lines
     json.dumps(to_json.data(audit), allow_nan=False)
@@ -94,11 +95,11 @@ def test_bad_cells_are_set_aside_and_an_answer_alone_is_no_idling() -> None:
         }
     )  # fmt: skip
     audit = audit_trials(rows)
-    assert {of.reason.partition(" ")[0]: of.n for of in audit.set_aside} == {
-        "reviewed": 1, "tool_calls": 2,
-    }  # fmt: skip
+    assert audit.reading is not None
+    assert [(of.code, of.rows) for of in audit.reading.left_out] == [("bad_value", 3)]
+    assert audit.reading.left_out_line.endswith("first line 2: 'reviewed maybe')")
     assert {of.task_id: of.n_idle for of in audit.tasks} == {"a": 0, "d": 1, "e": 1}
-    with pytest.raises(CalibrationError, match="no run is left"):
+    with pytest.raises(CalibrationError, match="no trial is left"):
         audit_trials(rows[1:2])
 
 

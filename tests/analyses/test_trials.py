@@ -16,11 +16,12 @@ from calibration.analyses.success_rate.from_runs import passes as passes_of_file
 from calibration.analyses.success_rate.from_runs import read_production
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.cli import main
-from calibration.errors import CalibrationError, InputError
+from calibration.errors import CalibrationError, InputError, LeftOutError
 from calibration.reporting import to_json
 from calibration.reporting.document import brief_lines, markdown, text_lines
 from calibration.reporting.sections.trials import trials as document
 from calibration.success_rate.pass_at_k import pass_of_tasks
+from calibration.tables.reading import MissingOutcome, Reading, ReadingOptions
 from calibration.taxonomy import default_taxonomy
 from tests.success_rate.test_golden_trials import AIRLINE
 from tests.success_rate.test_pass_at_k import trials
@@ -36,7 +37,8 @@ def frame(c: list[int], n: int = 4, **more: Any) -> pd.DataFrame:
 
 
 def found(of: pd.DataFrame, **options: Any) -> TrialsAnalysis:
-    more = {name: options.pop(name) for name in ("tasks", "baseline") if name in options}
+    names = ("tasks", "baseline", "reading")
+    more = {name: options.pop(name) for name in names if name in options}
     return analyse_trials(of, TrialOptions(**options), **more)
 
 
@@ -58,30 +60,46 @@ def test_the_airline_tasks_of_tau_bench() -> None:
     json.dumps(data, allow_nan=False)
 
 
-def test_rows_that_do_not_count_are_set_aside_by_reason(tmp_path: Path) -> None:
+def left_out(made: TrialsAnalysis) -> dict[str, int]:
+    assert isinstance(made.reading, Reading)
+    return {rows.code: rows.rows for rows in made.reading.left_out}
+
+
+def test_rows_that_do_not_count_are_left_out_by_reason(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text(
         "task_id,trial,success,cost_usd\n"
         "a,1,1,.1\na,2,TRUE,.1\na,3,no,\n"  # lines 2 to 4 count
-        "a,4,nan,\na,5,2,\na,6,,\na,7,-1,\na,8,1e0,\n,1,1,\na,,1,\n"
+        "a,4,nan,\na,5,maybe,\na,6,,\na,7,pending,\n,1,1,\na,,1,\n"
         "a,1,yes,\n"  # again, the same
         "b,1,1,\nb,1,0,\nb,1,1,\n"  # contrary
-        "b,2,0,-4\n",
+        "a,8,0,-4\n",  # counts, at an unknown cost
         encoding="utf-8",
     )
-    made = analyse_trials(file, TrialOptions(ks=(1, 2)))
-    assert [(task.task_id, task.n, task.c) for task in made.tasks] == [("a", 3, 2)]
-    assert {rows.reason.partition(",")[0]: rows.n for rows in made.set_aside} == {
-        "success is not one of 1": 4,
-        "success is empty": 1,
-        "no task_id": 1,
-        "no trial": 1,
-        "repeats a trial of the task": 1,
-        "a trial of the task that is there with both results": 3,
-        "cost_usd is not a number from 0 up": 1,
+    with pytest.raises(LeftOutError, match=r"left out 7 of 11 runs \(9 rows\)") as refused:
+        analyse_trials(file, TrialOptions())
+    # One task of 4 known trials, 4 unknown; b, once; and the trial without a task is a task.
+    missing = refused.value.missing_outcome
+    assert isinstance(missing, MissingOutcome)
+    assert missing.low == pytest.approx((2 / 9 + 0 + 0) / 3)
+    assert missing.high == pytest.approx((7 / 9 + 1 + 1) / 3)
+    made = analyse_trials(file, TrialOptions(ks=(1, 2)), reading=ReadingOptions(max_left_out=1))
+    assert [(task.task_id, task.n, task.c) for task in made.tasks] == [("a", 4, 2)]
+    assert left_out(made) == {
+        "missing_outcome": 2,
+        "not_run": 1,
+        "unknown_outcome": 1,
+        "missing_task": 1,
+        "missing_trial": 1,
+        "identical_duplicate": 1,
+        "conflicting_duplicate": 3,
     }
+    assert isinstance(made.reading, Reading)
+    assert (made.reading.rows, made.reading.used) == (14, 4)
+    assert made.reading.bounds == (missing.low, missing.high)
+    assert any("cost_usd: 1 value cannot be read" in note for note in made.reading.notes)
     assert made.bayesian.method == "one task: Beta(1, 1) prior, exact"
-    assert made.bayesian.pass_hat_k[2].estimate.value == pytest.approx(3 * 4 / (5 * 6))
+    assert made.bayesian.pass_hat_k[2].estimate.value == pytest.approx(3 * 4 / (6 * 7))
     assert "From k" not in " ".join(made.notes)
 
 
@@ -99,13 +117,14 @@ def test_failure_modes_are_the_tags_of_failed_trials(tmp_path: Path) -> None:
         ("wrong tool", 7, 6, 7 / 12), ("Policy", 1, 1, 1 / 12),
     ]  # fmt: skip
     assert all(of.share.interval for of in modes.modes)
-    made = found(rows.rename(columns={"tags": "why"}), tags="why")
+    why = ReadingOptions(columns={"tags": "why"})
+    made = found(rows.rename(columns={"tags": "why"}), reading=why)
     assert made.failure_modes == modes
     lines = "\n".join(text_lines(document(made)))
     assert "Of 12 failed trials, 5 without a tag" in lines
     assert found(frame([2] * 6)).failure_modes is None
-    with pytest.raises(InputError, match="column 'why' is missing"):
-        found(rows, tags="why")
+    with pytest.raises(InputError, match=r"column 'why' .* is not there"):
+        found(rows, reading=why)
     lists = [row | {"tags": ["wrong tool"]} for row in rows.to_dict("records")]
     file = tmp_path / "t.jsonl"
     file.write_text("\n".join(map(json.dumps, lists)), "utf-8")
@@ -132,32 +151,42 @@ def test_hostile_cells_are_no_trials(tmp_path: Path) -> None:
         {"task_id": "a", "trial": [1], "success": True},
         {"task_id": "x" * 5000, "trial": 1, "success": True},
         {"task_id": "a", "trial": 1, "success": {"yes": 1}},
-        {"task_id": "a", "trial": 2, "success": 10**30},
         {"task_id": "a", "trial": 10**30, "success": 1.0},
     ]
     file.write_text("\n".join(map(json.dumps, rows)), "utf-8")
-    made = analyse_trials(file, TrialOptions())
-    assert (made.n_trials, sum(left.n for left in made.set_aside)) == (1, 5)
+    made = analyse_trials(file, TrialOptions(), reading=ReadingOptions(max_left_out=1))
+    assert made.n_trials == 1
+    assert left_out(made) == {"unknown_outcome": 1, "bad_value": 3}
+    file.write_text('{"task_id": "a", "trial": 2, "success": 1%s}' % ("0" * 30), "utf-8")
+    with pytest.raises(InputError, match="--scale 1-5"):
+        analyse_trials(file, TrialOptions())
 
 
-def test_a_column_of_rewards_may_be_named() -> None:
+def test_a_column_of_rewards_is_read() -> None:
     rows = frame([4, 2]).rename(columns={"success": "reward"}).astype({"reward": float})
-    made = found(rows, success="reward")
+    made = found(rows)
     assert made.success_source == "column reward of the frame"
     assert made.pass_at_k[1].estimate.value == 0.75
 
 
 def test_models_and_versions_are_never_pooled() -> None:
     both = pd.concat([frame([4] * 6, model="m", agent_version="1"), frame([1] * 6, model="o")])
-    with pytest.raises(InputError, match=r"2 values of model .* --model \('m', 'o'\)"):
+    with pytest.raises(InputError, match=r"model has 2 values \(m, o\).* --where model=m"):
         found(both)
     made = found(both, model="m")
     assert (made.n_trials, made.other_trials, made.agent_version) == (24, 24, "1")
     assert made.pass_hat_k[1].estimate.value == 1.0
     versions = frame([2] * 6).assign(agent_version=["1", "2"] * 12)
-    with pytest.raises(InputError, match="agent_version are never pooled"):
+    with pytest.raises(InputError, match="agent_version has 2 values"):
         found(versions)
     assert found(versions, agent_version="2").n_trials == 12
+    assert found(versions, reading=ReadingOptions(where=(("agent_version", "2"),))).n_trials == 12
+    assert found(versions, reading=ReadingOptions(columns={"arm": None})).n_trials == 24
+    # A prompt of each task tells no agents apart.
+    prompts = frame([2] * 6).assign(prompt=lambda of: "solve " + of.task_id)
+    assert found(prompts).n_trials == 24
+    with pytest.raises(InputError, match="prompt has 2 values"):
+        found(frame([2] * 6).assign(prompt=["short", "long"] * 12))
     with pytest.raises(InputError, match="no trial of model 'x'"):
         found(both, model="x")
     with pytest.raises(InputError, match="has no column 'model'"):
@@ -286,10 +315,14 @@ def test_options_out_of_range_are_refused(options: dict[str, Any], match: str) -
 
 
 def test_files_without_trials_are_refused() -> None:
-    with pytest.raises(CalibrationError, match=r"no trial is left \(4: success is not"):
+    with pytest.raises(InputError, match=r"no value is a class or says pass or fail \(maybe\)"):
         found(frame([1]).assign(success="maybe"))
-    with pytest.raises(InputError, match="column 'success' is missing"):
+    with pytest.raises(CalibrationError, match=r"no trial is left \(Left out: 4 of 4 rows"):
+        found(frame([1]).assign(success="pending"))
+    with pytest.raises(InputError, match="no column holds the outcome"):
         found(frame([1]).drop(columns="success"))
+    with pytest.raises(InputError, match="no column says which task a trial is of"):
+        found(frame([1]).drop(columns="task_id"))
     with pytest.raises(InputError, match="holds no trials"):
         found(frame([]))
 
@@ -362,7 +395,11 @@ def test_the_command_names_what_is_wrong_and_exits_with_its_code(tmp_path: Path)
         ([str(file), "-k", "1,x"], 2, "-k must be whole numbers"),
         ([str(file), "-k", "9"], 1, "no task has trials enough"),
         ([str(tmp_path / "none.csv")], 2, "none.csv"),
-        ([str(file), "--success", "reward"], 2, "column 'reward' is missing"),
+        (
+            [str(file), "--column", "outcome=reward"],
+            2,
+            "column 'reward' (for outcome) is not there",
+        ),
     ]
     for arguments, code, words in cases:
         result = CliRunner().invoke(main, ["trials", *arguments])

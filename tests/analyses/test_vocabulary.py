@@ -145,7 +145,7 @@ def test_names_that_mean_nothing_are_refused(vocabulary: dict[str, Any], says: s
 def test_the_function_on_frames_takes_the_same() -> None:
     said = table(renamed(JUDGE, {PARTIAL_MINUS: "other", ABANDONED: "?"}))
     one = calibration.calibrate(
-        table(HUMAN), said, map_verdicts=OTHER, rest="no_verdict",
+        table(HUMAN), said, words=OTHER, rest="no_verdict",
         merge={"wrong": [PARTIAL_MINUS, HALLUCINATED]}, credit={"wrong": 0.1},
     )  # fmt: skip
     assert one.analysis.credit["wrong"] == 0.1
@@ -173,7 +173,7 @@ def test_the_command_says_what_it_did(calibrate: Run) -> None:
     # The other file is read in the same way.
     assert shown["drift"]["n"] == 200
     for option, value, says in (
-        ("--map", "other", "must be VALUE=CLASS"),
+        ("--map", "other", "must be WORD=CLASS"),
         ("--merge", "a+b=x,c+d=x", "names 'x' twice"),
         ("--rest", "complete", "is not 'no_verdict'"),
     ):

@@ -79,7 +79,7 @@ def test_a_file_is_measured_and_not_stored(repeated: Path, open_app: OpenApp) ->
     press_measure(app)
     assert "Choose a file of runs first." in texts(app)
     hand_in(app, "runs", b"task_id,run\na,1\n")
-    assert "Nothing was measured: runs.csv: column 'success' is missing" in texts(app)
+    assert "Nothing was measured: runs.csv: no column holds the outcome" in texts(app)
     app.file_uploader(key="reliability_tasks_upload").set_value(
         ("tasks.csv", b"task_id,tier\ntask 1,edge\ntask 2,core\n", "text/csv")
     )

@@ -41,14 +41,13 @@ def test_labels_that_were_chosen_are_no_review(run: Run) -> None:
     assert "is not one of complete" in error
 
 
-def test_labels_that_repeat_a_row_are_set_aside_with_their_lines(run: Run) -> None:
+def test_labels_that_repeat_a_row_are_left_out_and_counted(run: Run) -> None:
     found = rows()
     twice = labels_of([*found[::4], *found[:8:4]], every=1)
     shown = data(run(csv_of(found), "--labels", twice, "--json", code=1))
-    (aside,) = [of for of in shown["set_aside"] if "names no reviewer" in of["reason"]]
-    last = len(found[::4]) + 3
-    assert aside["examples"] == [f"labels.csv line {last - 1}", f"labels.csv line {last}"]
-    assert aside["n"] == 2
+    (repeated,) = [rows for rows in shown["set_aside"] if rows["reason"] == "labels repeated"]
+    assert repeated["examples"] == [f"labels.csv line {len(found[::4]) + 2}"]
+    assert repeated["n"] == 2
 
 
 def test_models_are_never_pooled(run: Run) -> None:

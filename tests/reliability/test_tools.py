@@ -34,6 +34,7 @@ from calibration.reliability.tools import (
 from calibration.reporting.document import brief_lines
 from calibration.reporting.sections.tools import document
 from calibration.store import Store
+from calibration.tables.reading import ReadingOptions
 from calibration.trace_formats.fields import FieldError
 from tests.cli_runs import asr, data
 from tests.store.builders import make_trace
@@ -323,9 +324,9 @@ for _ in range(60):
         ({"calls": [{"name": "a"}] * (MOST_CALLS + 1)}, "has more than 1,000 calls"),
         ({"calls": [{"name": "a", "arguments": dict.fromkeys(map(str, range(300)), 1)}]}, "names"),
         ({"expected_calls": " " + "x" * 2_000_000}, "is longer than"),
-        ({"final_answer_uses_tools": "maybe"}, "must be one of"),
-        ({"answer_score": "nan"}, "must be a number"),
-        ({"answer_score": 1.5}, "must be at most 1"),
+        ({"final_answer_uses_tools": "maybe"}, "must say yes or no"),
+        ({"answer_score": "nan"}, "and so is 'answer_correct'"),
+        ({"answer_score": 1.5}, "must be a number from 0 to 1"),
         ({"answer_score": True}, "must be a number"),
         ({"answer_score": None}, "and so is 'answer_correct'"),
         ({"conversation_id": "a\nb"}, "without control characters"),
@@ -355,7 +356,7 @@ def test_an_interaction_given_twice_leaves_its_conversation_out() -> None:
 
 
 def test_a_file_without_the_columns_is_refused() -> None:
-    with pytest.raises(InputError, match="column 'calls' is missing"):
+    with pytest.raises(InputError, match="no column is calls"):
         read_interactions(pd.DataFrame([{k: v for k, v in row("c", 1).items() if k != "calls"}]))
     with pytest.raises(InputError, match="holds no interaction that can be read"):
         read_interactions(pd.DataFrame([row("c", None)]))
@@ -475,6 +476,7 @@ def test_the_command_reads_csv_and_jsonl_alike(asr: Any, tmp_path: Path) -> None
     made = [data(asr("tools", f"rows.{kind}", "--json")) for kind in ("jsonl", "csv", "parquet")]
     for of in made:
         of.pop("source")
+        of["reading"].pop("place")
     assert made[0] == made[1] == made[2]
     assert made[0]["conversation_correctness"]["n_conversations"] == 6
     said = asr("tools", "rows.csv").stdout
@@ -493,12 +495,34 @@ def test_lines_that_are_no_rows_are_skipped_too(asr: Any) -> None:
     nan = json.dumps(row("e", 1, math.nan))
     Path("rows.jsonl").write_text("\n".join([good, bomb, "[1]", '{"conv', nan]), "utf-8")
     found = data(asr("tools", "rows.jsonl", "--json"))
-    assert [of["n"] for of in found["set_aside"]] == [1, 1, 1, 1]
+    assert [of["n"] for of in found["set_aside"]] == [1]
+    assert {of["code"]: of["rows"] for of in found["reading"]["left_out"]} == {
+        "unreadable_row": 3, "missing_outcome": 1,
+    }  # fmt: skip
     correctness = found["conversation_correctness"]
     assert (correctness["n_rows_of_none"], correctness["n_left_out"]) == (3, 1)
     assert (correctness["value"], correctness["n_conversations"]) == (1.0, 1)
     Path("rows.csv").write_text("conversation_id,interaction,answer_score\nc,1,1\nd,1\n", "utf-8")
-    assert data(asr("tools", "rows.csv", "--json"))["set_aside"][0]["n"] == 1
+    (left_out,) = data(asr("tools", "rows.csv", "--json"))["reading"]["left_out"]
+    assert (left_out["code"], left_out["rows"]) == ("unreadable_row", 1)
+    assert "Left out: 1 of 2 rows (1 unreadable, first line 3" in asr("tools", "rows.csv").stdout
+
+
+def test_columns_and_words_of_other_tables_are_read() -> None:
+    rows = pd.DataFrame(
+        {"Conversation ID": ["a", "a", "b"], "Interaction": [1, 2, 1],
+         "answerCorrect": ["Passed", "NO", "T"], "note": ["x", "", ""]}
+    )  # fmt: skip
+    made = analyse_tools(rows)
+    assert made.conversation_correctness.estimate.value == 0.5
+    assert made.reading.not_read == ("note",)
+    own = rows.assign(answerCorrect=["fine", "NO", "T"])
+    said = ReadingOptions(mapped={"fine": "pass"})
+    assert analyse_tools(own, reading=said).interactions == made.interactions
+    with pytest.raises(InputError, match="no 'fein' in the frame: answerCorrect"):
+        analyse_tools(own, reading=ReadingOptions(mapped={"fein": "pass"}))
+    twice = pd.concat([rows, rows[:1]])
+    assert analyse_tools(twice).conversations == made.conversations
 
 
 def test_nothing_to_judge_is_no_success(asr: Any) -> None:

@@ -59,9 +59,9 @@ OF_READING = ("taxonomy", "known_workflows_only", "timezone", "since", "until")
 
 def opened(source: Source, **given: Any) -> RunTable:
     """Open runs by a rubric that is chosen, of known workflows unless others are wanted."""
+    known: dict[str, Any] = {name: given[name] for name in OF_READING if name in given}
     options = RunOptions(
-        **{"taxonomy": TAXONOMY, "known_workflows_only": True}
-        | {name: given[name] for name in OF_READING if name in given},
+        **{"taxonomy": TAXONOMY, "known_workflows_only": True, **known},
         reading=ReadingOptions(columns=given.get("columns") or {}, max_left_out=1.0),
         is_named=True,
         further=OF_GATES if given.get("gates") is not None else (),

@@ -16,6 +16,8 @@ from calibration.analyses.success_rate.report import ReportOptions, SuccessRateR
 from calibration.errors import CalibrationError, InputError
 from calibration.runs.benchmark_results import NoResultsError, benchmark_results
 from calibration.runs.sources import Files
+from calibration.tables.reading import ReadingOptions
+from calibration.tables.scales import PASS_OR_FAIL, two_class_rubric
 from calibration.taxonomy import default_taxonomy
 from calibration.trace_formats import detect
 
@@ -28,8 +30,8 @@ EXAMPLES = dict(
     )
 )
 SWE, BFCL, MLE, TERMINAL, HARBOR = EXAMPLES
-TAXONOMY = default_taxonomy()
-PASSED, FAILED, ENDED = TAXONOMY.success, TAXONOMY.failed_check, TAXONOMY.without_output
+TAXONOMY = two_class_rubric(default_taxonomy())
+PASSED, FAILED = TAXONOMY.success, TAXONOMY.failed_check
 
 
 @pytest.fixture
@@ -40,7 +42,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def report(*paths: Path, **columns: str) -> SuccessRateReport:
-    options = ReportOptions(n_resamples=100, columns=columns, compare_to=None)
+    reading = ReadingOptions(columns=columns, max_left_out=1.0)
+    options = ReportOptions(n_resamples=100, reading=reading, compare_to=None)
     return report_on_files([str(path) for path in paths], options=options)
 
 
@@ -53,10 +56,10 @@ def classes(found: SuccessRateReport) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("name", "workflow", "counts"),
     [
-        (SWE, "swe-bench", {PASSED: 2, FAILED: 1, ENDED: 1}),
+        (SWE, "swe-bench", {PASSED: 2, FAILED: 2}),
         (BFCL, "bfcl", {PASSED: 3, FAILED: 2}),
-        (MLE, "mle-bench", {PASSED: 1, FAILED: 1, ENDED: 1}),
-        (TERMINAL, "terminal-bench", {PASSED: 2, FAILED: 1, ENDED: 1}),
+        (MLE, "mle-bench", {PASSED: 1, FAILED: 2}),
+        (TERMINAL, "terminal-bench", {PASSED: 2, FAILED: 2}),
         (HARBOR, "terminal-bench", {PASSED: 1}),
     ],
 )
@@ -67,9 +70,11 @@ def test_each_example_of_the_document_is_a_report(
     assert classes(found) == counts
     assert [group.name for group in found.by_workflow] == [workflow]
     assert not found.calibrated
-    assert any("in what way a run failed is not known" in note for note in found.notes)
-    # An instance that was never run is set aside with a reason, and named.
-    assert [rows.reason for rows in found.set_aside] == ["outcome is missing"] * (name == SWE)
+    assert found.reading is not None
+    assert PASS_OR_FAIL in found.reading.notes
+    # An instance that was never run is left out with a reason, and named.
+    codes = [rows.code for rows in found.reading.left_out]
+    assert codes == ["missing_outcome"] * (name == SWE)
 
 
 def test_cost_times_model_and_task_are_kept(folder: Path) -> None:
@@ -117,18 +122,21 @@ def test_entries_without_a_name_are_never_paired(folder: Path) -> None:
 def test_a_column_of_true_and_false_is_an_outcome(tmp_path: Path) -> None:
     frame = pd.DataFrame(
         {
-            "trace_id": [f"r{k}" for k in range(8)],
+            "trace_id": [f"r{k}" for k in range(7)],
             "workflow": "research",
-            "resolved": ["true", "False", "YES", "no", " error ", "1", "maybe", PASSED],
+            "resolved": ["true", "False", "YES", "no", " error ", "1", "maybe"],
             "cost_usd": 0.1,
         }
     )
     frame.to_csv(tmp_path / "swe.csv", index=False)
     frame[:2].assign(resolved=[True, False]).to_parquet(tmp_path / "swe.parquet")
     found = report(tmp_path / "swe.csv", outcome="resolved")
-    assert classes(found) == {PASSED: 3, FAILED: 2, ENDED: 1}
-    assert [rows.n for rows in found.set_aside] == [2]  # a number may be a grade
-    assert any(note.startswith("5 outcomes are words of a check") for note in found.notes)
+    assert classes(found) == {PASSED: 3, FAILED: 3}
+    assert found.reading is not None
+    assert [str(rows) for rows in found.reading.left_out] == [
+        "1 outcome unknown, first line 8: 'maybe'"
+    ]
+    assert "1 run ended without a result and counted as failure." in found.reading.notes
     assert classes(report(tmp_path / "swe.parquet", outcome="resolved")) == {PASSED: 1, FAILED: 1}
 
 

@@ -1,6 +1,7 @@
 """Every row is counted or set aside with its reason; nothing is dropped in silence."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 
 from calibration.errors import InputError
 from calibration.runs import Example, ProductionCounts, open_frame
-from calibration.runs.columns import REASONS
+from calibration.runs.columns import CHECKED
 from tests.classes import TAXONOMY
 from tests.runs.tables import count, counts_of_source
 
@@ -19,32 +20,25 @@ GOOD: dict[str, object] = {
 
 # What is wrong, and the nearest values that are right.
 BAD: dict[str, tuple[str, list[str | None], list[str | None]]] = {
-    "missing_trace_id": ("trace_id", ["", None], ["=1+1", "NULL"]),
-    "missing_workflow": ("workflow", ["", None], ["research"]),
-    "unknown_workflow": ("workflow", ["Research", " research", "@SUM(A1)"], ["code_review"]),
-    "missing_outcome": ("outcome", ["", None], ["complete"]),
+    "missing_trace_id": ("trace_id", ["", None], ["=1+1", "good-2"]),
+    "unknown_workflow": ("workflow", ["Research", "@SUM(A1)", None], ["code_review", " research"]),
+    "missing_outcome": ("outcome", ["", None, "NA"], ["Complete", "COMPLETE "]),
     "no_verdict": ("outcome", ["no_verdict"], ["complete"]),
-    "unknown_class": ("outcome", ["Complete", "0", "complete "], ["abandoned"]),
-    "unreadable_cost": (
-        "cost_usd", ["=1+1", "1,5", "0x1", "1_000", "$1", "--1"],
-        ["1e0", " .5 ", "5."],
-    ),
-    "not_finite_cost": ("cost_usd", ["NaN", "inf", "-Infinity", "1e400", "1e999"], ["1e-30"]),
-    "negative_cost": ("cost_usd", ["-0.01", "-1e99"], ["0", "-0", "", None]),
-    "bad_units": ("units", ["0", "-1", "x", "inf", "2e9"], ["0.5", "1e9", "", None]),
-    "absurd_cost": ("cost_usd", ["1000000.01", "1" + "0" * 30, "1e99"], ["1000000"]),
+    "not_run": ("outcome", ["pending", "In progress", "cancelled"], ["complete"]),
+    "unknown_outcome": ("outcome", ["won", "complete?"], ["abandoned", "Partial-Incorrect"]),
     "bad_weight": ("weight", ["0", "-1", "", None, "nan"], ["0.001"]),
-    "unreadable_time": (
-        "started_at", ["2026-02-30", "yesterday", "1762075800", "2026-13-01", "2026-11-02T25:00Z"],
-        ["2026-02-28", "2026-11-02 09:30:00.123456", "2026-11-02T09:30:00+0530", "", None],
-    ),
-    "absurd_time": (
-        "started_at", ["1989-12-31T23:59:59Z", "2101-01-01T00:00:00Z", "0001-01-01", "9999-12-31"],
-        ["1990-01-01T00:00:00Z", "2100-12-31T23:59:59Z"],
-    ),
     "unknown_perturbation": ("perturbation", ["Fault", "0", "faults"], ["none", "", None]),
     "perturbed_arm": ("perturbation", ["fault", "structure", "prompt"], ["none"]),
-}  # fmt: skip
+}
+# Values that are no reason to leave a run out: cost or time is unknown, and counted.
+UNKNOWN: dict[str, tuple[str, list[str]]] = {
+    "bad_cost": ("cost_usd", ["=1+1", "0x1", "1_000", "--1", "-0.01", "1000000.01"]),
+    "bad_time": (
+        "started_at",
+        ["2026-02-30", "yesterday", "2026-13-01", "1989-12-31T23:59:59Z", "9999-12-31"],
+    ),
+    "no_cost": ("cost_usd", ["NaN", "inf", "-Infinity", "1e400", "NA", "-", ""]),
+}
 
 
 def count_jsonl(folder: Path, rows: list[dict[str, object]]) -> ProductionCounts:
@@ -70,9 +64,35 @@ def test_each_reason(reason: str, tmp_path: Path) -> None:
     assert counts.n_read == len(rows)
 
 
+@pytest.mark.parametrize("fact", UNKNOWN)
+def test_a_value_that_cannot_be_read_leaves_no_run_out(fact: str, tmp_path: Path) -> None:
+    field, values = UNKNOWN[fact]
+    rows = [dict(GOOD), *(GOOD | {"trace_id": f"t{k}", field: v} for k, v in enumerate(values))]
+    counts = count_jsonl(tmp_path, rows)
+    assert counts.set_aside == ()
+    assert counts.n_kept == len(rows)
+    assert getattr(counts.notes, fact) == len(values)
+
+
 def test_all_reasons_are_tested() -> None:
-    others = {"unreadable_row", "identical_duplicate", "conflicting_duplicate"}
-    assert set(REASONS) == set(BAD) | others
+    others = {
+        "unreadable_row",
+        "identical_duplicate",
+        "conflicting_duplicate",
+        "total_row",
+        "off_scale",
+        "partial_score",
+        "unreadable_time",
+    }
+    assert set(CHECKED) | {"identical_duplicate", "conflicting_duplicate"} == set(BAD) | others
+
+
+def test_a_time_that_cannot_be_read_is_in_no_window(tmp_path: Path) -> None:
+    rows = [dict(GOOD), GOOD | {"trace_id": "b", "started_at": "soon"}]
+    path = tmp_path / "traces.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    counts = count(path, since=datetime(2026, 1, 1, tzinfo=UTC))
+    assert [(rows.reason, rows.n) for rows in counts.set_aside] == [("unreadable_time", 1)]
 
 
 def test_duplicates(tmp_path: Path) -> None:
@@ -84,7 +104,7 @@ def test_duplicates(tmp_path: Path) -> None:
     ]  # fmt: skip
     counts = count_jsonl(tmp_path, rows)
     assert [(s.reason, s.n) for s in counts.set_aside] == [
-        ("unknown_class", 1), ("identical_duplicate", 2), ("conflicting_duplicate", 2),
+        ("unknown_outcome", 1), ("identical_duplicate", 2), ("conflicting_duplicate", 2),
     ]  # fmt: skip
     assert [e.trace_id for e in counts.set_aside[2].examples] == ["differs", "differs"]
     assert [e.row for e in counts.set_aside[2].examples] == [5, 6]
@@ -141,8 +161,7 @@ def test_nothing_but_a_header(tmp_path: Path) -> None:
     ("name", "text", "columns", "says"),
     [
         ("a.csv", "", {}, "the file is empty"),
-        ("a.csv", "trace_id,workflow,outcome\n", {}, "column 'cost_usd' is missing; there are"),
-        ("a.csv", "id,workflow,outcome,cost_usd\n", {}, "--column trace_id=NAME"),
+        ("a.csv", "trace_id,workflow,cost_usd\n", {}, "no column holds the outcome"),
         ("a.csv", "trace_id,workflow,outcome,cost_usd\n", {"cost": "x"}, "no name 'cost' is read"),
         ("a.csv", "trace_id,workflow,outcome,cost_usd\n", {"units": "u"}, r"'u' \(for units\)"),
         ("a.csv", "trace_id,workflow,outcome,cost_usd\n", {"outcome": None}, "cannot be left out"),

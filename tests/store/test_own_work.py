@@ -54,8 +54,8 @@ def test_a_label_that_holds_what_it_must_not_is_refused(goals_desk: Desk) -> Non
     cases: list[tuple[str, Any, str]] = [
         ("confidence", 0, "confidence must be 1, 2 or 3"),
         ("confidence", 4, "confidence must be 1, 2 or 3"),
-        ("tags", tuple(f"tag {k}" for k in range(9)), "at most 8 tags"),
-        ("tags", ("x" * 41,), "at most 40 characters"),
+        ("tags", tuple(f"tag {k}" for k in range(51)), "at most 50 tags"),
+        ("tags", ("x" * 81,), "at most 80 characters"),
         ("sub_goals", {"3": "done"}, "no sub-goal '3'"),
         ("sub_goals", {"1": "half"}, "must be one of done, not_done, unclear"),
     ]

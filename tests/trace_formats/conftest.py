@@ -1,7 +1,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from calibration.analyses.trace_files import NOT_READ, FilesRead
-from calibration.records import SetAside
+from calibration.records import SetAside, Verdict
+from calibration.tables.scales import Scale
 from calibration.trace_formats import ImportSettings, Parsed, SpanShelf, read_traces
+from calibration.trace_formats.base import ScoreNames, ScoreRules
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "importers"
 Split = Callable[..., tuple[list[Parsed], list[SetAside]]]
@@ -71,6 +73,26 @@ def runs_of(read: FilesRead) -> list[Parsed]:
         found = [item for path in whole for item in read_traces(path, shelf=shelf)]
         found += shelf.runs(ImportSettings())
     return [item for item in found if isinstance(item, Parsed)]
+
+
+def rules_of(runs: Iterable[Parsed], **scales: Scale) -> ScoreRules:
+    """Return what the scores of these runs mean, as an import of them and no others finds it."""
+    names = ScoreNames()
+    for run in runs:
+        names.add(run.grades)
+    rules = ScoreRules(names, ImportSettings(scales=scales))
+    rules.graders_apart = any(rules.differ(run.grades) for run in runs)
+    return rules
+
+
+def verdicts_of(run: Parsed, **scales: Scale) -> list[Verdict]:
+    """Return the verdicts on a run that is imported alone."""
+    return rules_of([run], **scales).verdicts(run.trace.trace_id, run.grades)
+
+
+def verdict_of(run: Parsed, **scales: Scale) -> Any:
+    """Return the verdict of the source of a run that is imported alone."""
+    return next(iter(verdicts_of(run, **scales)), None)
 
 
 @pytest.fixture

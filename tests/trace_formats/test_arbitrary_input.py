@@ -21,7 +21,7 @@ from calibration.records import SetAside
 from calibration.trace_formats import FORMATS, Item, Parsed, preview, read_traces
 from calibration.trace_formats.base import Importer
 from tests.trace_formats.archives import ZSTANDARD, eval_archive, zstandard
-from tests.trace_formats.conftest import Reached
+from tests.trace_formats.conftest import Reached, verdict_of
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "importers"
 NUMBERS = st.integers() | st.floats() | st.just(10**400)
@@ -70,7 +70,7 @@ def read_anything(content: bytes) -> list[Item]:
             assert item.trace.content_hash()
             json.dumps(item.trace.metadata, allow_nan=False).encode()
             assert item.trace.cost_usd is None or 0 <= item.trace.cost_usd <= 1e6
-            assert item.verdict is None or item.verdict.trace_id == item.trace.trace_id
+            assert verdict_of(item) is None or verdict_of(item).trace_id == item.trace.trace_id
         else:
             assert item.reason
             item.reason.encode()

@@ -9,6 +9,7 @@ import pytest
 from calibration.errors import TraceFormatError
 from calibration.trace_formats import Parsed, detect, read_traces
 from tests.trace_formats.archives import ZSTANDARD, eval_archive, packed
+from tests.trace_formats.conftest import rules_of, verdict_of, verdicts_of
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_epochs_are_trials_and_scores_are_verdicts(runs: list[Parsed]) -> None:
     assert [(r.trace.task_id, r.trace.trial) for r in runs] == [
         ("a", 1), ("a", 2), ("b", 1), ("b", 2)
     ]  # fmt: skip
-    verdicts = [run.verdict for run in runs]
+    verdicts = [verdict_of(run) for run in runs]
     assert [v and (v.judge_id, v.outcome, v.proposed) for v in verdicts] == [
         ("source:inspect-ai", "complete", True),
         ("source:inspect-ai", "abandoned", True),
@@ -55,15 +56,15 @@ def test_epochs_are_trials_and_scores_are_verdicts(runs: list[Parsed]) -> None:
         ("source:inspect-ai", "abandoned", True),
     ]
     assert verdicts[0] is not None
-    assert verdicts[0].reason == "reward 1; match: 'C'; As the target."
+    assert verdicts[0].reason == "match 'C'; As the target."
     assert [run.trace.status for run in runs] == [None, "message limit", None, "error"]
     # A usage without a price is no cost.
     assert (runs[3].trace.cost_usd, runs[3].trace.total_tokens) == (None, 7)
     # The scorer's own value is the verdict; what a person made of it is a human score.
-    (other,) = runs[2].more
+    (other,) = verdicts_of(runs[2])[1:]
     assert (other.judge_id, other.outcome) == ("source:inspect-ai/grade", "no_verdict")
-    (human,) = runs[2].human
-    assert (human.reviewer, human.outcome, human.comment) == (
+    (human,) = runs[2].grades.human
+    assert (human.reviewer, rules_of(runs).outcome(human.score), human.comment) == (
         "Ann Lee",
         "complete",
         "Same meaning.",
@@ -91,19 +92,19 @@ def _sample(log: Any, split: Any, write: Any, **changes: Any) -> Parsed:
 def test_scores_of_other_kinds(log: Any, split: Any, write: Any) -> None:
     for value, outcome in {
         "P": "no_verdict", "N": "partial_minus", True: "complete", 0: "partial_minus",
-        "yes": "no_verdict", 0.25: "no_verdict",
+        "yes": "complete", "so-so": "no_verdict", 0.25: "no_verdict",
     }.items():  # fmt: skip
         run = _sample(log, split, write, scores={"s": {"value": value}})
-        assert run.verdict is not None
-        assert run.verdict.outcome == outcome, value
+        assert verdict_of(run) is not None
+        assert verdict_of(run).outcome == outcome, value
     none: list[Any] = [{}, None, {"s": {"value": math.nan}}, {"s": None}, []]
     for scores in none:
-        assert _sample(log, split, write, scores=scores).verdict is None
-    assert _sample(log, split, write, scores={"s": {"value": {"a": 1}}}).verdict is not None
+        assert verdict_of(_sample(log, split, write, scores=scores)) is None
+    assert verdict_of(_sample(log, split, write, scores={"s": {"value": {"a": 1}}})) is not None
     # Logs of 2024 have a score without a name.
     old = _sample(log, split, write, scores=None, score={"value": "C"})
-    assert old.verdict is not None
-    assert old.verdict.outcome == "complete"
+    assert verdict_of(old) is not None
+    assert verdict_of(old).outcome == "complete"
 
 
 def test_costs_choices_and_inputs(log: Any, split: Any, write: Any) -> None:

@@ -10,9 +10,10 @@ import pytest
 from calibration.analyses.trace_files import read_files
 from calibration.errors import TraceFormatError
 from calibration.records import NO_VERDICT
+from calibration.tables.scales import UNIT
 from calibration.taxonomy import default_taxonomy
 from calibration.trace_formats import ImportSettings, detect
-from tests.trace_formats.conftest import Split, runs_of
+from tests.trace_formats.conftest import Split, rules_of, runs_of, verdict_of, verdicts_of
 
 Write = Callable[[str, Any], Path]
 
@@ -62,7 +63,11 @@ def test_scores_become_a_hidden_verdict_and_those_of_people_do_not(
     fixtures: Path, split: Split
 ) -> None:
     taken, _ = split(fixtures / "langfuse" / "trace-page.json")
-    verdict = taken[0].verdict
+    # The only value is 1, which may be the lowest grade of five.
+    alone = verdict_of(taken[0])
+    assert alone is not None
+    assert alone.outcome == NO_VERDICT
+    verdict = verdict_of(taken[0], correctness=UNIT)
     assert verdict is not None
     assert verdict.judge_id == "source:langfuse"
     assert (verdict.outcome, verdict.proposed) == (default_taxonomy().success, True)
@@ -77,7 +82,10 @@ def test_scores_become_a_hidden_verdict_and_those_of_people_do_not(
     assert isinstance(scores, list)
     assert [(s["name"], s["human"], s["author"]) for s in scores][-1] == ("review", True, "mo")
     # They become labels on request only.
-    human = [(s.reviewer, s.name, s.outcome, s.comment) for s in taken[0].human]
+    human = [
+        (s.reviewer, s.score.name, rules_of(taken).outcome(s.score), s.comment)
+        for s in taken[0].grades.human
+    ]
     assert human == [("mo", "review", None, "too short")]
 
 
@@ -101,7 +109,7 @@ def test_what_a_score_says(
     names = {"failed": taxonomy.failed_check}
     score["traceId"] = "t"
     taken, _ = split(write("t.json", trace(scores=[score], observations=[observation("o")])))
-    verdict = taken[0].verdict
+    verdict = verdict_of(taken[0])
     assert (verdict.outcome if verdict else None) == names.get(str(outcome), outcome)
 
 
@@ -148,7 +156,7 @@ def test_the_rows_of_a_blob_export_are_joined_over_its_files(fixtures: Path) -> 
     assert sorted(found) == ["lf-1", "lf-2", "lf-3"]
     assert (found["lf-2"].trace.cost_usd, found["lf-2"].trace.latency_s) == (0.0005, 3.5)
     assert found["lf-3"].trace.cost_usd is None
-    verdict = found["lf-2"].verdict
+    verdict = verdict_of(found["lf-2"])
     assert verdict is not None
     assert verdict.outcome == default_taxonomy().failed_check
     reasons = [row.reason for row in read.set_aside]
@@ -185,7 +193,7 @@ def test_pages_of_the_api(write: Write, split: Split) -> None:
     assert [row.reason[:30] for row in aside] == ["is no span, run or score of a "] * 2
     table = [trace(scores={"success": 1}, sessionId=None, observations=None)]
     (item,), _ = split(write("table.json", table))
-    assert item.verdict is not None
+    assert verdict_of(item) is not None
     assert item.trace.cost_usd is None
 
 
@@ -251,7 +259,7 @@ def test_further_scores_of_success_have_judges_of_their_own(write: Write, split:
         {"traceId": "t", "name": name, "value": value, "source": "EVAL"} for name, value in given
     ]
     (item,), _ = split(write("t.json", trace(scores=scores)))
-    verdicts = [item.verdict, *item.more]
+    verdicts = verdicts_of(item)
     assert [(v.judge_id, v.outcome) for v in verdicts if v is not None] == [
         ("source:langfuse", taxonomy.failed_check),
         ("source:langfuse/quality", taxonomy.success),

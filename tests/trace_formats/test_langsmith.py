@@ -12,9 +12,10 @@ import pytest
 
 from calibration.analyses.trace_files import read_files
 from calibration.records import NO_VERDICT
+from calibration.tables.scales import UNIT
 from calibration.taxonomy import default_taxonomy
 from calibration.trace_formats import ImportSettings, detect
-from tests.trace_formats.conftest import Split, runs_of
+from tests.trace_formats.conftest import Split, runs_of, verdict_of
 
 Write = Callable[[str, Any], Path]
 
@@ -43,17 +44,17 @@ def test_the_runs_of_a_trace_become_one_run(fixtures: Path, split: Split) -> Non
         ("tool", "refund", None, "ok"),
         ("assistant", None, "Order 51 is refunded.", None),
     ]
-    assert item.verdict is not None
-    assert item.verdict.outcome == NO_VERDICT
+    assert verdict_of(item) is not None
+    assert verdict_of(item).outcome == NO_VERDICT
 
 
 def test_feedback_in_another_file_finds_its_trace_by_the_run(fixtures: Path) -> None:
     read = read_files([fixtures / "langsmith"], ImportSettings())
     (item,) = runs_of(read)
-    assert item.verdict is not None
-    assert item.verdict.outcome == default_taxonomy().success
-    assert item.verdict.reason is not None
-    assert "quality" not in item.verdict.reason
+    assert verdict_of(item, correctness=UNIT) is not None
+    assert verdict_of(item, correctness=UNIT).outcome == default_taxonomy().success
+    assert verdict_of(item, correctness=UNIT).reason is not None
+    assert "quality" not in verdict_of(item, correctness=UNIT).reason
     assert item.file.endswith("runs.jsonl")
     scores = item.trace.metadata["scores"]
     assert isinstance(scores, list)
@@ -129,8 +130,8 @@ def test_langsmith_fetch_files(write: Write, split: Split) -> None:
     assert (found.latency_s, found.cost_usd, found.total_tokens) == (1.5, 0.2, 9)
     assert found.status == "completed"
     assert found.started_at is not None
-    assert item.verdict is not None
-    assert item.verdict.outcome == default_taxonomy().failed_check
+    assert verdict_of(item) is not None
+    assert verdict_of(item).outcome == default_taxonomy().failed_check
 
 
 def test_anthropic_and_nested_children(write: Write, split: Split) -> None:

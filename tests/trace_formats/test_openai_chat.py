@@ -4,13 +4,14 @@ from typing import Any
 
 from calibration.trace_formats import detect
 from tests.trace_formats.archives import parquet
+from tests.trace_formats.conftest import verdict_of
 
 
 def test_every_field_of_a_chat(fixtures: Path, split: Any) -> None:
     path = fixtures / "chats.jsonl"
     assert detect(path).title == "chats in OpenAI form"
     (first, second, third), (aside,) = split(path)
-    trace, verdict = first.trace, first.verdict
+    trace, verdict = first.trace, verdict_of(first)
     assert (trace.task_key, trace.trial) == ("openai-chat/kiosk/snack", 2)
     assert (trace.cost_usd, trace.latency_s, trace.model) == (0.02, 1.5, "maker/model-x")
     assert trace.prompt == "A snack?\n[picture 1: not shown here]"
@@ -27,7 +28,7 @@ def test_every_field_of_a_chat(fixtures: Path, split: Any) -> None:
     ]  # fmt: skip
     # Without ids a chat is named by what it says; nothing else is known of it.
     assert second.trace.prompt == "The file does not say what was asked."
-    assert (second.trace.cost_usd, second.trace.latency_s, second.verdict) == (None, None, None)
+    assert (second.trace.cost_usd, second.trace.latency_s, verdict_of(second)) == (None, None, None)
     assert second.trace.workflow == "unspecified"
     assert third.trace.source_id == "chat-3"
     assert third.trace.response == "I may not say."

@@ -11,7 +11,7 @@ from calibration.analyses.trace_files import read_files
 from calibration.errors import TraceFormatError
 from calibration.taxonomy import default_taxonomy
 from calibration.trace_formats import ImportSettings, detect
-from tests.trace_formats.conftest import Split, runs_of
+from tests.trace_formats.conftest import Split, runs_of, verdict_of
 
 Write = Callable[[str, Any], Path]
 
@@ -45,10 +45,10 @@ def test_spans_and_annotations_of_phoenix(fixtures: Path) -> None:
     assert (found.cost_usd, found.latency_s, found.total_tokens) == (0.003, 5.0, 280)
     assert found.metadata["session"] == "s1"
     assert found.source == "phoenix"
-    assert item.verdict is not None
-    assert item.verdict.outcome == default_taxonomy().success
-    assert item.verdict.reason is not None
-    assert "tone" not in item.verdict.reason
+    assert verdict_of(item) is not None
+    assert verdict_of(item).outcome == default_taxonomy().success
+    assert verdict_of(item).reason is not None
+    assert "tone" not in verdict_of(item).reason
 
 
 def test_a_trace_of_otlp_over_two_files(fixtures: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from calibration.errors import TraceFormatError
 from calibration.trace_formats import ImportSettings, detect, read_traces
 from calibration.trace_formats.base import MAX_FIELD_BYTES, MAX_STEPS, MAX_TRACE_BYTES
+from tests.trace_formats.conftest import verdict_of
 
 ROW = '{"trace_id": "a", "workflow": "w", "prompt": "p"}'
 
@@ -34,7 +35,7 @@ def test_every_field_of_a_record(fixtures: Path, split: Any) -> None:
     assert trace.simulated is True
     assert trace.metadata == {"region": "eu", "agent": "agent-a", "shift": "night"}
     # Cleaned of blanks and terminal escapes.
-    verdict = record.verdict
+    verdict = verdict_of(record)
     assert (verdict.judge_id, verdict.outcome) == ("judge-1", "partial_plus")
     assert (verdict.reason, verdict.simulated) == ("short of a total", True)
     trace = least.trace

@@ -6,6 +6,7 @@ import pytest
 
 from calibration.records import Step
 from calibration.trace_formats import detect
+from tests.trace_formats.conftest import verdict_of
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def test_every_field_of_a_trajectory(fixtures: Path, split: Any) -> None:
     assert (trace.cost_usd, trace.total_tokens, trace.latency_s) == (1.25, 1000, 1.0)
     assert trace.prompt == "ISSUE: the kiosk sells snacks."
     assert trace.response == "diff --git a/kiosk.py b/kiosk.py\n"
-    assert (trace.status, run.verdict) == ("submitted", None)
+    assert (trace.status, verdict_of(run)) == ("submitted", None)
     assert [(s.role, s.tool) for s in trace.steps] == [
         ("system", None), ("user", None), ("assistant", "find_file"), ("assistant", "shell"),
         ("assistant", "submit"),
@@ -48,7 +49,7 @@ def test_a_run_without_a_submission_is_proposed_as_one_without_output(
         info = {"exit_status": status, "model_stats": {"instance_cost": 0, "tokens_sent": 1,
                                                        "tokens_received": 1}}  # fmt: skip
         (run,), _ = split(write("a.traj", raw | {"info": info}))
-        assert (run.verdict and run.verdict.outcome) == outcome
+        assert (verdict_of(run) and verdict_of(run).outcome) == outcome
         assert run.trace.cost_usd is None  # the price was not known
         assert run.trace.response == "I look for it."
 
@@ -60,7 +61,7 @@ def test_a_file_with_messages_alone(raw: Any, split: Any, write: Any) -> None:
         {"role": "assistant", "content": "I look.", "tool_calls": calls},
         {"role": "tool", "content": "found", "tool_call_ids": ["c1"]},
     ]
-    (run,), _ = split(write("b.traj", {"history": history}))
+    (run,), _ = split(write("b.traj", {"history": history, "info": {}}))
     assert [(s.role, s.tool, s.call) for s in run.trace.steps] == [
         ("user", None, None), ("assistant", "find", None), ("tool", "find", "s2")
     ]  # fmt: skip

@@ -8,6 +8,7 @@ import pytest
 
 from calibration.errors import TraceFormatError
 from calibration.trace_formats import ImportSettings, Parsed, detect, read_traces
+from tests.trace_formats.conftest import verdict_of
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def runs(fixtures: Path, split: Any) -> list[Parsed]:
 
 
 def test_every_field_of_a_simulation(runs: list[Parsed]) -> None:
-    trace, verdict = runs[0].trace, runs[0].verdict
+    trace, verdict = runs[0].trace, verdict_of(runs[0])
     assert (trace.source, trace.source_id, trace.trial) == ("tau2", "sim-1", 0)
     assert (trace.workflow, trace.task_key) == ("kiosk", "tau2/kiosk/[a]|b")
     assert trace.prompt == (
@@ -81,7 +82,7 @@ def test_runs_that_the_benchmark_leaves_out_have_no_class_and_voice_is_set_aside
 ) -> None:
     path = fixtures / "tau2.json"
     runs, (aside,) = split(path)
-    verdict = runs[2].verdict
+    verdict = verdict_of(runs[2])
     assert (verdict.outcome, verdict.proposed) == ("no_verdict", False)
     assert "infrastructure_error" in str(verdict.reason)
     assert "voice" in aside.reason
@@ -129,7 +130,7 @@ def test_run_directory(fixtures: Path, tmp_path: Path, split: Any) -> None:
     assert detect(folder).name == "tau2"
     taken, aside = split(folder)
     assert [item.trace.prompt for item in taken] == ["Ask for a map."]
-    assert taken[0].verdict is None
+    assert verdict_of(taken[0]) is None
     assert taken[0].file == str(folder / "simulations" / "one.json")
     assert [(Path(item.file).name, item.reason.split(": ")[-1][:20]) for item in aside] == [
         ("two.json", "it was not written t"),

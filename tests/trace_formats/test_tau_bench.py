@@ -7,6 +7,7 @@ import pytest
 from calibration.errors import TraceFormatError
 from calibration.records import trace_identity
 from calibration.trace_formats import ImportSettings, Parsed, detect, read_traces
+from tests.trace_formats.conftest import verdict_of
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_one_step_a_message_and_a_call_without_the_policy(runs: list[Parsed]) ->
 
 
 def test_grades_are_proposals(runs: list[Parsed]) -> None:
-    verdicts = [run.verdict for run in runs]
+    verdicts = [verdict_of(run) for run in runs]
     assert [v and (v.outcome, v.proposed) for v in verdicts] == [
         ("complete", True),
         ("partial_minus", True),
@@ -115,14 +116,15 @@ def test_a_malformed_run_is_set_aside_with_its_line(
 
 
 def test_what_a_reward_proposes(write: Any, split: Any, raw: Any) -> None:
-    none: list[Any] = [float("nan"), float("inf"), "1", [], 1.1, -1]
+    none: list[Any] = [float("nan"), float("inf"), "1.2", [], 1.1, -1]
     proposed: list[tuple[Any, str | None]] = [
         *((reward, "no_verdict") for reward in none),
-        (1 - 5e-7, "complete"), (True, "complete"), (None, None),  # the tolerance of the benchmark
+        (1 - 5e-7, "complete"),  # the tolerance of the benchmark
+        (True, "complete"), ("1", "complete"), (None, None),
     ]  # fmt: skip
     for reward, outcome in proposed:
         raw[0]["reward"] = reward
-        verdict = split(write("runs.json", raw[:1]))[0][0].verdict
+        verdict = verdict_of(split(write("runs.json", raw[:1]))[0][0])
         assert (verdict and verdict.outcome) == outcome, reward
 
 

@@ -10,6 +10,7 @@ from calibration.records import trace_identity
 from calibration.store import Store
 from calibration.store.traces import tool_uses
 from calibration.trace_formats import Parsed
+from tests.trace_formats.conftest import verdict_of, verdicts_of
 
 
 @pytest.fixture
@@ -68,10 +69,10 @@ def test_tool_calls_add_latency_to_the_calls_of_the_messages(runs: list[Parsed])
 )
 def test_grading_becomes_a_proposed_verdict(read: Any, outcome: str, gradings: list[Any]) -> None:
     for grading in gradings:
-        verdict = read(grading=grading).verdict
+        verdict = verdict_of(read(grading=grading))
         assert (verdict.judge_id, verdict.outcome) == ("source:transcript", outcome)
         assert verdict.proposed is (outcome != "no_verdict")
-    assert read(grading={}).verdict is read(grading=None).verdict is None
+    assert verdict_of(read(grading={})) is verdict_of(read(grading=None)) is None
 
 
 def test_calls_without_ids_are_matched_by_name_in_order(read: Any) -> None:
@@ -174,7 +175,7 @@ def test_a_graded_transcript_shows_no_grade(
 ) -> None:
     taken, aside = split(write("t.jsonl", GRADED | spoken))
     assert aside == []
-    trace, verdict = taken[0].trace, taken[0].verdict
+    trace, verdict = taken[0].trace, verdict_of(taken[0])
     assert trace.response == "Order 51 is cancelled."
     assert (trace.latency_s, trace.trial) == (4.321, 3)
     assert trace.started_at == datetime(2026, 3, 2, 9, 15, tzinfo=UTC)
@@ -204,7 +205,6 @@ def test_a_graded_transcript_shows_no_grade(
         ("partial_minus", {"result": "PASS", "grading": {"passed": False}}),
         ("complete", {"grading": {"code": {"passed": True}, "model": {"score": 1.0}}}),
         ("complete", {"grading": [{"name": "code", "passed": True}, {"score": "PASS"}]}),
-        ("no_verdict", {"grading": {"code": {"passed": True}, "model": {"score": 0.4}}}),
         ("no_verdict", {"result": 0.4}),
         (None, {"result": "Order 51 is cancelled."}),
     ],
@@ -213,8 +213,21 @@ def test_a_grade_is_hidden_wherever_it_stands(
     read: Any, outcome: str | None, fields: dict[str, Any]
 ) -> None:
     run = read(**fields)
-    assert (run.verdict.outcome if run.verdict else None) == outcome
+    assert (verdict_of(run).outcome if verdict_of(run) else None) == outcome
     assert (run.trace.response, run.trace.status) == (None, None)
+
+
+def test_graders_that_differ_are_two_judges(read: Any) -> None:
+    run = read(grading={"code": {"passed": True}, "model": {"score": 0.4}})
+    assert [(v.judge_id, v.outcome) for v in verdicts_of(run)] == [
+        ("source:transcript/code", "complete"),
+        ("source:transcript/model", "no_verdict"),
+    ]
+    # In an import in which graders never differ they are one.
+    run = read(grading={"code": {"passed": True}, "model": {"score": "PASS"}})
+    assert [(v.judge_id, v.outcome) for v in verdicts_of(run)] == [
+        ("source:transcript", "complete")
+    ]
 
 
 def test_results_without_ids_answer_the_calls_in_order(read: Any) -> None:

@@ -3,8 +3,8 @@
 const CONFIDENCE_TEXT = ["low", "middle", "high"];
 const GOAL_TEXT = { done: "done", not_done: "not done", unclear: "unclear" };
 const GOAL_KEYS = { y: "done", n: "not_done", u: "unclear" };
-const MAX_TAGS = 8;
-const MAX_TAG = 40;
+const MAX_TAGS = 50;
+const MAX_TAG = 80;
 const MAX_QUOTES = 20;
 const TAGS_OFFERED = 6;
 const QUOTE_SHOWN = 60;

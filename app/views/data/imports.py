@@ -28,8 +28,9 @@ from calibration.taxonomy import Taxonomy
 from calibration.trace_formats import FORMATS, ImportSettings, WorkflowRule
 from calibration.trace_formats.own_records import NO_WORKFLOW
 
-WORK, UPLOAD, PATH, ZONE, ALL = (
-    "import_work", "import_upload", "import_path", "import_zone", "import_all",
+WORK, UPLOAD, PATH, ZONE, ALL, SCALES, PASSES = (
+    "import_work", "import_upload", "import_path", "import_zone", "import_all", "import_scales",
+    "import_passes",
 )  # fmt: skip
 
 CHANGED, UNSEEN = "import_changed", "import_unseen"
@@ -60,7 +61,10 @@ def show(store: Store) -> bool:
         st.session_state[WORK] = Work()
     work: Work = st.session_state[WORK]
     uploads, path = _sources()
-    asked = (tuple(u.file_id for u in uploads), path, _typed(ZONE), _typed(ALL))
+    asked = (
+        tuple(u.file_id for u in uploads), path, _typed(ZONE), _typed(ALL), _listed(SCALES),
+        _listed(PASSES),
+    )  # fmt: skip
     read = st.button(
         "Read the files", key="import_read", disabled=not (uploads or path),
         type="secondary" if work.read is not None and work.asked == asked else "primary",
@@ -101,6 +105,15 @@ def _sources() -> tuple[list[Any], str]:
     workflow.text_input(
         "Workflow of every run", key=ALL, placeholder="as the files say", max_chars=MAX_NAME
     )
+    scales, passes = path.columns(2)
+    scales.text_input(
+        "Scales of scores", key=SCALES, placeholder="correctness=1-5",
+        help="Numbers other than 0 and 1 are verdicts by their scale alone; several by commas",
+    )  # fmt: skip
+    passes.text_input(
+        "Scores that pass", key=PASSES, placeholder="correctness=0.5",
+        help="The lowest number that is a success, for scores of any scale",
+    )  # fmt: skip
     return list(uploads or ()), _typed(PATH)
 
 
@@ -118,6 +131,10 @@ def _outside(store: Store, path: str) -> str:
     return f"Imports on the server are read from {folder} only."
 
 
+def _listed(key: str) -> tuple[str, ...]:
+    return tuple(text for one in _typed(key).split(",") if (text := one.strip()))
+
+
 def _typed(key: str) -> str:
     return (st.session_state.get(key) or "").strip()
 
@@ -131,6 +148,7 @@ def _read(work: Work, uploads: list[Any], asked: tuple[Any, ...]) -> None:
     with on_disk(uploads, asked[1]) as (paths, folder):
         try:
             settings = ImportSettings(timezone=asked[2] or None, workflow=asked[3] or None)
+            settings = settings.scored(asked[4], asked[5])
             read = read_files(paths, settings, told=lambda reading: _tell(bar, reading))
             work.lines = tuple(as_uploaded(line, folder) for line in preview_lines(read))
             # Only what is shown is kept: the runs are read again when they are stored.
@@ -178,7 +196,7 @@ def _preview(read: FilesRead, lines: tuple[str, ...]) -> None:
     )  # fmt: skip
     for line in lines:
         name, _, text = line.partition(" ")
-        if name in ("Complete", "Missing", "First") and text.strip():
+        if name in ("Note", "Complete", "Missing", "Not", "First") and text.strip():
             st.text(line)
     if words := unseen_words(found):
         st.text(f"{words}.")
@@ -255,7 +273,7 @@ def _settings(
             raise InputError(f"workflow {name!r} has two ceilings or units; give it one")
     return ImportSettings(
         timezone=asked[2] or None, workflow=asked[3] or None, workflows=rules, taxonomy=taxonomy
-    )
+    ).scored(asked[4], asked[5])
 
 
 # Storing

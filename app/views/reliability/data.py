@@ -169,16 +169,8 @@ def _unplaced(runs: RepeatedRuns, folder: Path) -> RepeatedRuns:
         runs,
         place=as_uploaded(runs.place, folder),
         success_source=as_uploaded(runs.success_source, folder),
-        set_aside=tuple(
-            replace(
-                row,
-                examples=tuple(
-                    replace(example, file=example.file and as_uploaded(example.file, folder))
-                    for example in row.examples
-                ),
-            )
-            for row in runs.set_aside
-        ),
+        reading=runs.reading
+        and replace(runs.reading, place=as_uploaded(runs.reading.place, folder)),
     )
 
 

@@ -27,7 +27,7 @@ from calibration.tables.layout import (
     moments_of,
     rating_layout,
 )
-from calibration.tables.reading import LeftOutRows, Reading, ReadingOptions
+from calibration.tables.reading import LeftOutCounter, Reading, ReadingOptions
 from calibration.tables.rows import OpenTable, Row, Source, open_table, raters_among
 from calibration.tables.vocabulary import check_classes, in_order
 from calibration.taxonomy import Taxonomy, default_taxonomy
@@ -233,7 +233,7 @@ class _RatingCells:
 
     cells: list[_Cell]
     rows: Sequence[tuple[int, Row]]
-    left_out: LeftOutRows
+    left_out: LeftOutCounter
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -303,7 +303,7 @@ def _labels(
     options: ReadingOptions,
     classes: Sequence[str] | None,
     taxonomy: Taxonomy,
-) -> words.Labels:
+) -> words.LabelWords:
     counts = Counter(cell.word for cell in cells.cells)
     if classes is None:
         check_labels(counts, place, layout.label or layout.raters[0])
@@ -347,7 +347,7 @@ class _SettledRatings:
     raters: dict[str, int]
     rows: Sequence[tuple[int, Row]]
     item_rows: dict[tuple[str, ...], list[int]] = field(default_factory=dict)
-    left_out: LeftOutRows
+    left_out: LeftOutCounter
     replaced: int
     dropped: dict[int, str]
 
@@ -356,7 +356,7 @@ def _settled(
     place: str,
     cells: _RatingCells,
     layout: RatingLayout,
-    labels: words.Labels,
+    labels: words.LabelWords,
     options: ReadingOptions,
 ) -> _SettledRatings:
     """Return the rating of each person on each item that counts.
@@ -478,7 +478,7 @@ def _of_items(place: str, kept: _SettledRatings, name: str) -> tuple[str, ...]:
 def _coded(
     place: str,
     kept: _SettledRatings,
-    labels: words.Labels,
+    labels: words.LabelWords,
     classes: Sequence[str] | None,
     taxonomy: Taxonomy,
 ) -> Ratings:
@@ -515,7 +515,7 @@ def _coded(
 def _reading(
     table: OpenTable,
     layout: RatingLayout,
-    labels: words.Labels,
+    labels: words.LabelWords,
     kept: _SettledRatings,
     item_columns: Sequence[str],
 ) -> Reading:
@@ -544,7 +544,9 @@ def _reading(
     )
 
 
-def _notes(layout: RatingLayout, labels: words.Labels, kept: _SettledRatings) -> tuple[str, ...]:
+def _notes(
+    layout: RatingLayout, labels: words.LabelWords, kept: _SettledRatings
+) -> tuple[str, ...]:
     """Return what a reader must know of how the ratings were read, in sentences."""
     notes = []
     if layout.layout == "wide" and not layout.item:

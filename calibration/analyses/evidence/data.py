@@ -22,11 +22,11 @@ from calibration.records import (
     NO_VERDICT,
     VERSION,
     Evidence,
-    SetAside,
     Violation,
     harness_of,
 )
 from calibration.success_rate.runs import credit_rows
+from calibration.tables.reading import Reading, left_out
 from calibration.tables.vocabulary import Recoded, Vocabulary
 from calibration.taxonomy import CreditTable, Taxonomy
 from calibration.text import weeks_of
@@ -192,6 +192,7 @@ class CalibrationData:
     `grades` : shape (n_labelled,), 1 to 5, 0 if the judge gave none
     `repeats` : shape (n_repeated, n_samples), verdicts of repeated traces, `MISSING` for none
     `vocabulary`, `recoded` : how outcomes were read, and what was taken as something else
+    `readings` : what was read of the tables of labels and of verdicts
     """
 
     provenance: Provenance
@@ -225,7 +226,7 @@ class CalibrationData:
     grades: NDArray[np.int64] | None = None
     repeats: NDArray[np.int64] | None = None
     stored_batch: "Batch | None" = None
-    set_aside: tuple[SetAside, ...] = ()
+    readings: tuple[Reading, ...] = ()
     notes: tuple[str, ...] = ()
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
     recoded: tuple[Recoded, ...] = ()
@@ -237,6 +238,24 @@ class CalibrationData:
         if self.stored_batch is None:
             raise CalibrationError("labels of files belong to no batch")
         return self.stored_batch
+
+    @property
+    def reading(self) -> tuple[Reading, ...]:
+        """What was read of the tables of labels and verdicts, or of the labels of a store."""
+        if self.stored_batch is None:
+            return self.readings
+        n = len(self.labels)
+        return (
+            Reading(
+                place=self.provenance.batch_id,
+                rows=n + self.exposed,
+                used=n,
+                layout="long",
+                rubric=self.taxonomy.version,
+                left_out=(left_out("not_blind", self.exposed),) if self.exposed else (),
+                max_left_out=None,
+            ),
+        )
 
     @property
     def is_sample(self) -> bool:

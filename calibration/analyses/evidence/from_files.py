@@ -20,31 +20,35 @@ from calibration.analyses.evidence.data import (
 from calibration.errors import CalibrationError, InputError
 from calibration.files import read_text
 from calibration.judge_calibration.samples import HEADLINE, Design
-from calibration.records import CUT, NO_VERDICT, SetAside
+from calibration.records import CUT, NO_VERDICT
 from calibration.success_rate.runs import cost_penalties
 from calibration.tables.labels import (
-    ARM,
     LabelFile,
     LabelRow,
+    LabelTable,
     VerdictFile,
     VerdictRow,
-    read_human_labels,
-    read_verdicts,
+    VerdictTable,
 )
+from calibration.tables.reading import FirstRow, LeftOut, Reading, ReadingOptions, left_out
 from calibration.tables.rows import Source, located, none_of
 from calibration.tables.vocabulary import (
     NO_CLASS,
+    AnswerOptions,
+    AnswersRead,
+    JudgedTables,
     Recoded,
     Vocabulary,
     in_order,
-    read_outcomes,
+    of_two_tables,
+    read_answers,
 )
 from calibration.taxonomy import CreditTable, Taxonomy, default_taxonomy
 from calibration.text import arms_left_out
 from calibration.trace_formats.fields import FieldError, number, whole, wrong
 from calibration.trace_formats.json_scanner import decode_text
 
-NO_ROW = "the trace has no row in the verdict file"
+FOR_SKIPPED = "labelled traces replace the skipped ones of the same verdict and workflow"
 Unjudged = Literal["no_verdict", "outside"]
 
 # Share of the labelled traces that may lack a verdict row without being asked about.
@@ -81,8 +85,8 @@ class Ceilings:
 
 
 def load_tables(
-    labels: Source | LabelFile,
-    verdicts: Source | VerdictFile,
+    labels: Source | LabelTable,
+    verdicts: Source | VerdictTable,
     *,
     design: Design = "production",
     classes: Sequence[str] | None = None,
@@ -92,18 +96,22 @@ def load_tables(
     unjudged: Unjudged | None = None,
     overlap_random: bool = False,
     vocabulary: Vocabulary | None = None,
+    reading: ReadingOptions | None = None,
+    further: Sequence[VerdictTable] = (),
 ) -> CalibrationData:
     """Join labels and verdicts by trace.
 
     Parameters
     ----------
-    labels, verdicts : Path, DataFrame, LabelFile or VerdictFile
-        With the columns of `read_human_labels` and `read_verdicts`.
+    labels, verdicts : Path, DataFrame, LabelTable or VerdictTable
+        With the columns of `read_labels` and `read_verdict_rows`.
     design : {"production", "reference"}
         Affects the notes alone. ``"production"``: the labelled traces are a random sample of the
         verdicts; ``"reference"``: they are no part of production.
     classes : sequence of str, optional
-        In order. Default: those of the taxonomy if no others occur, else those that occur.
+        In order, in exactly this spelling. Default: those of the taxonomy if no others occur;
+        success and failure if all outcomes say pass or fail and no taxonomy is given; else those
+        that occur.
     credit : mapping of str to float, optional
         For every class. Default: the taxonomy's if the classes are its own. A merged class needs
         its own unless those that it is made of have the same.
@@ -111,6 +119,7 @@ def load_tables(
         Override those of the verdict table, which override those of the taxonomy; a run without a
         ceiling has no penalty.
     taxonomy : Taxonomy, optional
+        A pass is its success then, a fail its failed check.
     unjudged : {"no_verdict", "outside"}, optional
         Labelled traces without a verdict row are runs of production that the judge did not answer,
         or no part of production. Default: they are set aside, up to 2 % of the labelled traces of a
@@ -118,7 +127,11 @@ def load_tables(
     overlap_random : bool, default False
         Whether the traces with two labels are known to be a random part of the labelled ones.
     vocabulary : Vocabulary, optional
-        Verdicts to be taken as classes, and classes to be merged.
+        Words to be taken as classes, and classes to be merged.
+    reading : ReadingOptions, optional
+        What the user said of the tables; its `mapped` is that of the vocabulary.
+    further : sequence of VerdictTable, optional
+        Verdicts of other judges, to be read with the same words.
 
     Raises
     ------
@@ -128,36 +141,60 @@ def load_tables(
     CalibrationError
         If no labelled trace has a verdict row, or too many have none.
     """
-    human = labels if isinstance(labels, LabelFile) else read_human_labels(labels)
-    judged = verdicts if isinstance(verdicts, VerdictFile) else read_verdicts(verdicts)
-    human = _without_arms(human, judged)
-    n_arms = len(judged.arms.union(human.arms))
-    known = taxonomy or default_taxonomy()
-    limits = ceilings or Ceilings()
-    read = read_outcomes(human, judged, classes, known, vocabulary or Vocabulary())
-    human, named = read.labels, read.vocabulary.final
+    tables = _tables_of(labels, verdicts, reading or ReadingOptions())
+    read = read_answers(
+        tables.labels,
+        tables.verdicts,
+        vocabulary or Vocabulary(mapped={} if reading is None else reading.mapped),
+        AnswerOptions(
+            taxonomy=taxonomy or default_taxonomy(),
+            is_named=taxonomy is not None,
+            classes=classes,
+            credit=credit,
+            reading=reading or ReadingOptions(),
+        ),
+        further,
+    )
+    human = _without_arms(read.labels, read.verdicts)
     judged = _with_unjudged(human, read.verdicts, design, unjudged)
+    data = _joined(replace(read, labels=human, verdicts=judged), credit, ceilings or Ceilings())
+    n_arms = len(read.verdicts.arms.union(human.arms))
+    if data.skipped_ids and design == "production":
+        data = replace(data, notes=(*data.notes, FOR_SKIPPED))
+    return replace(
+        data,
+        overlap_random=overlap_random,
+        notes=(*((arms_left_out(n_arms),) if n_arms else ()), *data.notes),
+    )
+
+
+def _joined(
+    read: AnswersRead, credit: Mapping[str, float] | None, limits: Ceilings
+) -> CalibrationData:
+    """Join labels and verdicts that were read; CalibrationError if no trace has both."""
+    human, judged, known = read.labels, read.verdicts, read.taxonomy
+    named = read.vocabulary.final
     worth = _credit(read.vocabulary, credit, known)
     tasks = {t: f"\0{rows[0].cluster}" for t, rows in human.rows.items() if rows[0].cluster}
     tasks |= {t: f"\0{row.task}" for t, row in judged.rows.items() if row.task}
     traces = _traces(judged, limits, known, tasks)
-    given = pd.Series([row.outcome or NO_VERDICT for row in judged.rows.values()], dtype=object)
+    outcomes = pd.Series([row.outcome or NO_VERDICT for row in judged.rows.values()], dtype=object)
     causes = pd.Series([row.cause for row in judged.rows.values()], dtype=object)
-    codes, names = verdict_codes(given, named, NO_CLASS, causes=causes)
+    codes, names = verdict_codes(outcomes, named, NO_CLASS, causes=causes)
     place = {trace_id: k for k, trace_id in enumerate(judged.rows)}
     inside = {t: rows for t, rows in human.rows.items() if t in place}
-    asked = {t: [row for row in rows if row.outcome] for t, rows in inside.items()}
-    found = {t: rows for t, rows in asked.items() if rows}
-    skipped = [t for t, rows in asked.items() if not rows]
-    if not found:
+    answers = {t: [row for row in rows if row.outcome] for t, rows in inside.items()}
+    labelled = {t: rows for t, rows in answers.items() if rows}
+    skipped = [t for t, rows in answers.items() if not rows]
+    if not labelled:
         raise CalibrationError(
             f"no labelled trace of {human.path} has a row in {judged.path}; the trace_id must "
             "be the same in both"
         )
-    frame, settled = _labels(found, named)
-    at = np.array([place[trace_id] for trace_id in found], dtype=np.int64)
-    weights = _weights(human.path, inside, [*found, *skipped])
-    data = CalibrationData(
+    frame, settled = _labels(labelled, named)
+    at = np.array([place[trace_id] for trace_id in labelled], dtype=np.int64)
+    weights = _weights(human.path, inside, [*labelled, *skipped])
+    return CalibrationData(
         provenance=Provenance(
             source="files", judge_id=judged.judge or "", labels=human.path, verdicts=judged.path
         ),
@@ -173,52 +210,71 @@ def load_tables(
         labels=frame,
         labelled=traces.iloc[at].assign(labels_wanted=0).reset_index(drop=True),
         at=at,
-        human=class_shares(label_codes(frame, list(found)), settled, len(named)),
+        human=class_shares(label_codes(frame, list(labelled)), settled, len(named)),
         adjudicated=settled != MISSING,
         tasks=pd.factorize(traces["task_key"])[0],
-        weights=None if weights is None else weights[: len(found)],
+        weights=None if weights is None else weights[: len(labelled)],
         reviewers=human.reviewers,
         strata=None if weights is None else _strata(judged),
-        overlap_random=overlap_random,
         skipped_ids=tuple(skipped),
-        skipped_weights=None if weights is None else weights[len(found) :],
-        grades=_grades(judged, found),
+        skipped_weights=None if weights is None else weights[len(labelled) :],
+        grades=_grades(judged, labelled),
         repeats=_repeats(judged, (*names, *(n for n in NO_CLASS if n not in names))),
-        set_aside=(
-            *human.set_aside,
-            *(
-                SetAside(file=human.path, line=row.line, reason=NO_ROW)
-                for trace_id, rows in human.rows.items()
-                if trace_id not in place
-                for row in rows
-            ),
-        ),
+        readings=_readings(read.readings, human, judged),
         notes=(
-            *((arms_left_out(n_arms),) if n_arms else ()),
             *map(_of_recoded, read.recoded),
-            *_notes(traces, found, limits, skipped=skipped and design == "production"),
+            *_notes(traces, limits),
         ),
         vocabulary=read.vocabulary,
         recoded=read.recoded,
     )
-    return data
+
+
+def _tables_of(
+    labels: Source | LabelTable, verdicts: Source | VerdictTable, options: ReadingOptions
+) -> JudgedTables:
+    """Return tables whose columns are found, and opened together unless they were before."""
+    if isinstance(labels, LabelTable) and isinstance(verdicts, VerdictTable):
+        return JudgedTables(labels=labels, verdicts=verdicts)
+    if isinstance(labels, LabelTable) or isinstance(verdicts, VerdictTable):
+        raise TypeError("labels and verdicts are both opened, or both not")
+    return of_two_tables(labels, verdicts, options)
 
 
 def _without_arms(human: LabelFile, judged: VerdictFile) -> LabelFile:
-    """Set the labels aside whose run is of a perturbed arm by the verdict table."""
-    aside = [row for trace_id in human.rows.keys() & judged.arms for row in human.rows[trace_id]]
+    """Leave the labels out whose run is of a perturbed arm by the verdict table."""
+    arms = [row for t in human.rows.keys() & judged.arms for row in human.rows[t]]
     return replace(
         human,
         rows={t: rows for t, rows in human.rows.items() if t not in judged.arms},
-        set_aside=(
-            *human.set_aside,
-            *(SetAside(file=human.path, line=r.line, reason=ARM) for r in sorted(aside, key=_line)),
-        ),
+        left_out=_with_rows(human.left_out, "perturbed_arm", arms),
     )
 
 
-def _line(row: LabelRow) -> int:
-    return row.line
+def _with_rows(
+    listed: Sequence[LeftOut], code: str, rows: Sequence[LabelRow]
+) -> tuple[LeftOut, ...]:
+    """Return what was left out, and these rows."""
+    before = next((one for one in listed if one.code == code), None)
+    if not rows:
+        return tuple(listed)
+    line = min(row.line for row in rows)
+    if before is not None and before.first is not None:
+        line = min(line, before.first.line or line)
+    first = FirstRow(line=line)
+    n = len(rows) + (0 if before is None else before.rows)
+    return (*(one for one in listed if one.code != code), left_out(code, n, first))
+
+
+def _readings(
+    readings: Sequence[Reading], human: LabelFile, judged: VerdictFile
+) -> tuple[Reading, ...]:
+    """Return the readings, with the labels whose trace has no verdict."""
+    of_labels, of_verdicts = readings
+    lacking = [row for t, rows in human.rows.items() if t not in judged.rows for row in rows]
+    listed = _with_rows(human.left_out, "no_verdict", lacking)
+    n = sum(one.rows for one in listed)
+    return replace(of_labels, left_out=listed, used=max(of_labels.rows - n, 0)), of_verdicts
 
 
 def _with_unjudged(
@@ -400,17 +456,15 @@ def outcome_code(file: VerdictFile, names: Sequence[str], outcome: str) -> int:
     return list(names).index(outcome)
 
 
-def _of_recoded(found: Recoded) -> str:
-    rows = f"{found.verdicts:,} verdicts"
-    if found.option == "merge":
-        return f"merged into {found.into}: {found.labels:,} labels and {rows} {found.outcome:.80}"
-    return f"taken as {found.into}: {rows} {found.outcome:.80}"
+def _of_recoded(recoded: Recoded) -> str:
+    rows = f"{recoded.verdicts:,} verdicts"
+    if recoded.option == "merge" or recoded.labels:
+        rows = f"{recoded.labels:,} labels and {rows}"
+    how = "merged into" if recoded.option == "merge" else "taken as"
+    return f"{how} {recoded.into or 'missing'}: {rows} {recoded.outcome:.80}"
 
 
-def _notes(
-    traces: pd.DataFrame, found: Mapping[str, Sequence[LabelRow]], ceilings: Ceilings,
-    *, skipped: bool | Sequence[str],
-) -> Iterator[str]:  # fmt: skip
+def _notes(traces: pd.DataFrame, ceilings: Ceilings) -> Iterator[str]:
     n = len(traces)
     without_ceiling = int(traces["ceiling_usd"].isna().sum())
     without_cost = int(traces["cost_usd"].isna().sum())
@@ -425,8 +479,6 @@ def _notes(
         yield f"ceilings of workflows without a trace: {', '.join(unused):.200}"
     if traces["task_key"].is_unique:
         yield "no task is named twice: traces are taken as independent"
-    if skipped:
-        yield "labelled traces replace the skipped ones of the same verdict and workflow"
 
 
 def read_tables(path: Path) -> tuple[CalibrationData, Design]:

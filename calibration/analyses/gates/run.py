@@ -89,7 +89,7 @@ from calibration.success_rate.resampling import ratio_estimates
 from calibration.success_rate.runs import RunCounts
 from calibration.success_rate.trend import WeeklySeries, weekly_series
 from calibration.tables.labels import LabelFile, LabelRow, read_human_labels
-from calibration.tables.reading import Reading, ReadingOptions
+from calibration.tables.reading import REASONS, Reading, ReadingOptions
 from calibration.tables.rows import Source
 from calibration.taxonomy import Taxonomy
 from calibration.text import named_batches
@@ -226,12 +226,12 @@ def compare_with_labels(
 
 def _left_out(labels: LabelFile, missing: list[str]) -> Iterator[LeftOutRows]:
     """Yield the rows that do not count: of no run, or set aside when the file was read."""
-    lines = {NO_RUN: missing}
-    for row in labels.set_aside:
-        lines.setdefault(row.reason, []).append(f"{Path(labels.path).name} line {row.line}")
-    for reason, of in lines.items():
-        if of:
-            yield LeftOutRows(reason=reason, n=len(of), examples=tuple(of[:EXAMPLES]))
+    if missing:
+        yield LeftOutRows(reason=NO_RUN, n=len(missing), examples=tuple(missing[:EXAMPLES]))
+    for rows in labels.left_out:
+        line = None if rows.first is None else rows.first.line
+        examples = () if line is None else (f"{Path(labels.path).name} line {line}",)
+        yield LeftOutRows(reason=f"labels {REASONS[rows.code]}", n=rows.rows, examples=examples)
 
 
 def judge_measured(quality: JudgeQuality, classes: Sequence[str]) -> JudgeMeasured:

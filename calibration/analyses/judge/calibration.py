@@ -49,11 +49,11 @@ from calibration.judge_calibration.samples import (
     missed_levels,
 )
 from calibration.judge_calibration.strata import ClassProbabilities, class_probabilities
-from calibration.records import SetAside
 from calibration.statistics.estimate import Estimate, cluster_indices, not_estimable
 from calibration.statistics.intervals import METHOD, exact_limits
 from calibration.statistics.means import MeanAgainstZero, mean_against_zero
 from calibration.success_rate.runs import class_credit, gross_scores
+from calibration.tables.reading import Reading
 from calibration.tables.vocabulary import Recoded
 from calibration.text import counted
 
@@ -158,6 +158,7 @@ class JudgeCalibration:
         traces or for a reference set
     `disagreements` : labelled traces on which not every human agrees with the verdict
     `recoded` : outcomes of tables that were taken as others
+    `reading` : what was read of the tables of labels and of verdicts, or of the labels of a store
     `titles` : of the classes, where they are those of the taxonomy
     `own_credit` : workflows with other credit, and the classes in question
     """
@@ -178,7 +179,7 @@ class JudgeCalibration:
     composition: Composition | None = None
     disagreements: tuple[ReviewedTrace, ...] = ()
     notes: tuple[str, ...] = ()
-    set_aside: tuple[SetAside, ...] = ()
+    reading: tuple[Reading, ...] = ()
     recoded: tuple[Recoded, ...] = ()
     titles: dict[str, str] = field(default_factory=dict)
     own_credit: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -248,7 +249,7 @@ def calibrate_judge(data: CalibrationData, options: CalibrationOptions) -> Judge
         composition=composed,
         disagreements=differing_traces(data, sample) if listed else (),
         notes=data.notes,
-        set_aside=data.set_aside,
+        reading=data.reading,
         recoded=data.recoded,
         titles=data.taxonomy.titles if data.ours else {},
         own_credit=data.credit_table.differing(

@@ -20,7 +20,7 @@ from calibration.analyses.judge.drift import (
 )
 from calibration.analyses.judge.groups import GroupRates, check_by, group_rates
 from calibration.errors import CalibrationError, InputError
-from calibration.tables.labels import VerdictFile
+from calibration.tables.labels import VerdictTable, settled_verdicts
 
 if TYPE_CHECKING:
     from calibration.store import Store
@@ -68,7 +68,7 @@ def report_on_store(
 
 
 def report_on(
-    data: CalibrationData, options: CalibrationOptions, against: VerdictFile | None = None
+    data: CalibrationData, options: CalibrationOptions, against: VerdictTable | None = None
 ) -> JudgeReport:
     """Report on a judge by labels and verdicts of tables; raises as `report_on_store`.
 
@@ -78,7 +78,11 @@ def report_on(
         check_by(options.by)
     if options.against is None:
         return _report(data, options, None)
-    other = against or other_verdicts(data.provenance, options.against)
+    other = (
+        other_verdicts(data.provenance, options.against)
+        if against is None
+        else settled_verdicts(against)
+    )
     return _report(data, options, lambda _: compare_verdicts(data, other, options))
 
 

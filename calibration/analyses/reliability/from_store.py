@@ -13,6 +13,7 @@ from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import NOT_PERTURBED, SEVERITIES, Violation
 from calibration.runs.results import SetAsideRows
 from calibration.store import Store, marked_violations
+from calibration.tables.reading import ReadingOptions
 
 COLUMNS = (
     "task_id", "run", "success", "confidence", "actions", "cost_usd", "latency_s", "api_calls",
@@ -131,12 +132,16 @@ def read_stored_runs(
     Raises as `reliability_frame`.
     """
     stored = reliability_frame(store, model=model, agent_version=agent_version)
-    runs, n = read_runs(stored.frame), Counter(stored.frame["success_from"])
+    # The runs are of one agent, each named by its trace.
+    columns = {"trial": "run", "outcome": "success", "arm": None}
+    runs = read_runs(stored.frame, ReadingOptions(columns=columns))
+    n = Counter(stored.frame["success_from"])
     return replace(
         runs,
+        reading=None,
         success_source=f"labels: {n[CONSENSUS]:,} adjudicated, {n[LABELS]:,} undisputed",
         simulated=stored.simulated,
-        set_aside=(*runs.set_aside, *stored.left_out),
+        set_aside=stored.left_out,
     )
 
 

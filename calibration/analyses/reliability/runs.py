@@ -4,12 +4,11 @@
 frame; `measure_reliability` is the analysis.
 """
 
-import re
 from array import array
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,7 +37,7 @@ from calibration.reliability.safety import (
     safety,
     worst_of_tasks,
 )
-from calibration.runs.results import Example, SetAsideRows
+from calibration.runs.results import SetAsideRows
 from calibration.statistics.estimate import BoolArray, FloatArray, IntArray
 from calibration.statistics.resampling import (
     Statistic,
@@ -48,49 +47,42 @@ from calibration.statistics.resampling import (
     resample_tasks,
 )
 from calibration.tables.labels import MAX_USD
-from calibration.tables.rows import (
-    NO,
-    YES,
-    Row,
-    Source,
-    any_rows,
-    cell_flag,
-    cell_number,
-    cell_text,
-    missing,
-    place_of,
-)
+from calibration.tables.reading import Reading, ReadingOptions
+from calibration.tables.rows import Row, Source, place_of
 from calibration.tables.trials import (
+    COST,
     GROUPS,
-    MAX_NAME_BYTES,
+    OF_TRIALS,
+    TrialSource,
+    TrialTable,
     group_notes,
-    passed,
+    read_trials,
 )
+from calibration.tables.words import cell, fold, is_missing, number_of, truth
 from calibration.trace_formats.fields import MAX_COUNT, MAX_SECONDS, FieldError, wrong
 from calibration.trace_formats.json_scanner import decode_line
 
 # Amounts of a run by resource: its column, and the most it may be. Actions are counted.
 AMOUNTS = {
-    "cost": ("cost_usd", float(MAX_USD)),
+    "cost": (COST, float(MAX_USD)),
     "time": ("latency_s", MAX_SECONDS),
     "api_calls": ("api_calls", float(MAX_COUNT)),
     ERRORS: ("n_errors", float(MAX_COUNT)),
     "call_latency": ("call_latency_s", MAX_SECONDS),
 }
-
 OF_RUNS = (
-    "task_id", "run", "success", "confidence", "actions", *(name for name, _ in AMOUNTS.values()),
-    "perturbation", "violations", "analysed",
+    *OF_TRIALS, *(name for name, _ in AMOUNTS.values() if name not in OF_TRIALS), "confidence",
+    "actions", "violations", "analysed",
 )  # fmt: skip
 MOST_RUNS, MOST_CONSTRAINTS, MOST_VALUES = 1_000_000, 50, 50
 MOST_NAME, MOST_NAMES, MOST_VIOLATIONS = 200, 100_000, 1_000
-ALL_ACTIONS, EXAMPLES = 20_000_000, 5
+ALL_ACTIONS = 20_000_000
 
 # Actions of one run that are compared with those of another.
 MOST_ACTIONS = 2_000
 
-REPEATED = "repeats a run of its task and perturbation, with the same result"
-CONTRARY = "a run of its task and perturbation that is there with both results"
+# What the JSON holds as null where too many runs are left out.
+FIGURES = ("overall", "consistency", "predictability", "robustness", "safety")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,6 +93,7 @@ class RepeatedRuns:
     `arm` : place of its perturbation in `ARMS`
     `confidence`, `amounts` : NaN where missing
     `n_too_long` : runs whose actions are too many to be compared
+    `reading` : what was read of a table; `set_aside` : runs of a store that do not count
     `success_source` : where success comes from; `simulated` : whether the runs are
     """
 
@@ -116,6 +109,7 @@ class RepeatedRuns:
     action_names: tuple[str, ...]
     analysed: BoolArray
     violations: Violations
+    reading: Reading | None = None
     set_aside: tuple[SetAsideRows, ...] = ()
     n_too_long: int = 0
     success_source: str
@@ -170,7 +164,8 @@ class ReliabilityReport:
     """Reliability of repeated runs; tasks come worst first.
 
     `success_source` names what a success is. `runs_per_task` is None without a run that is not
-    perturbed. `by` holds the groups by column of TASKS and value.
+    perturbed. `by` holds the groups by column of TASKS and value. `reading` : of a table;
+    `set_aside` : runs of a store that do not count.
     """
 
     success_source: str
@@ -185,6 +180,7 @@ class ReliabilityReport:
     runs_per_task: RunsPerTask | None
     by: dict[str, dict[str, ReliabilityGroup]]
     tasks: tuple[TaskReliability, ...]
+    reading: Reading | None
     set_aside: tuple[SetAsideRows, ...]
     notes: tuple[str, ...]
     divergence: bool
@@ -194,99 +190,64 @@ class ReliabilityReport:
     fingerprint: str
 
 
-class _Reader:
-    """Rows of runs, collected column by column."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RunDetails:
+    """What a row says of a run besides its result and its amounts; actions as numbers."""
+
+    arm: int
+    confidence: float
+    actions: "array[int] | None"
+    n_actions: float
+    analysed: bool
+    violations: tuple[tuple[int, int], ...]
+
+
+class _DetailReader:
+    """Reads what rows say of runs, with a number for each action and constraint."""
 
     def __init__(self, place: str) -> None:
         self.place = place
-        self.keys: list[tuple[str, int, str]] = []
-        self.success: list[bool] = []
-        self.confidence: list[float] = []
-        self.amounts: dict[str, list[float]] = {name: [] for name in (*AMOUNTS, "actions")}
-        self.codes: list[array[int] | None] = []
         self.names: dict[str, int] = {}
         self.constraints: dict[str, int] = {}
-        self.analysed: list[bool] = []
-        self.violations: list[list[tuple[int, int]]] = []
-        self.seen: dict[tuple[str, int, str], int] = {}
-        self.contrary: set[int] = set()
+        self.n_rows = 0
         self.n_actions = 0
-        self.n_too_long = 0
-        self.reasons: Counter[str] = Counter()
-        self.examples: dict[str, list[Example]] = {}
 
-    def add(self, line: int, row: Row) -> None:
-        """Take a row, or set it aside with the reason."""
-        try:
-            self._take(row)
-        except FieldError as error:
-            reason, _, value = str(error).partition(", got ")
-            self.reasons[reason] += 1
-            few = self.examples.setdefault(reason, [])
-            if len(few) < EXAMPLES:
-                few.append(Example(file=self.place, row=line, value=value or None))
-
-    def _take(self, row: Row) -> None:
-        key = self._key(row)
-        success = passed(row.get("success"))
-        if success is None:
-            if not cell_text(row.get("success")):
-                raise FieldError("field 'success': is missing")
-            raise wrong("success", f"must be one of {', '.join(YES + NO[1:])}", row["success"])
-        confidence = cell_number(row, "confidence", maximum=1.0)
-        amounts = {
-            name: cell_number(row, column, maximum=most) for name, (column, most) in AMOUNTS.items()
-        }
+    def read(self, row: Row) -> _RunDetails:
+        """Return what a row says of a run; FieldError where a value cannot be read."""
+        self.n_rows += 1
+        if self.n_rows > MOST_RUNS:
+            raise InputError(f"{self.place}: has more than {MOST_RUNS:,} runs; split it")
+        confidence = _confidence(row)
         actions = _names(row)
-        found = _violations(row)
-        blank = not cell_text(row.get("analysed"))
-        analysed = found is not None if blank else cell_flag(row, "analysed")
-        if found and not analysed:
-            raise FieldError("field 'violations': lists some, but analysed says no")
-        before = self.seen.setdefault(key, len(self.keys))
-        if before < len(self.keys):
-            if self.success[before] == success and before not in self.contrary:
-                raise FieldError(REPEATED)
-            new = {before, len(self.keys)} - self.contrary
-            self.contrary |= new
-            self.reasons[CONTRARY] += len(new)
-            self.examples.setdefault(CONTRARY, [])
-        self.keys.append(key)
-        self.success.append(success)
-        self.confidence.append(np.nan if confidence is None else confidence)
-        n_actions = None if actions is None else float(len(actions))
-        for name, amount in (*amounts.items(), ("actions", n_actions)):
-            self.amounts[name].append(np.nan if amount is None else amount)
-        self.codes.append(self._coded(actions))
-        self.analysed.append(analysed)
-        names = self.constraints
-        severities = list(SEVERITIES)
-        self.violations.append(
-            [(names.setdefault(c, len(names)), severities.index(s)) for c, s in found or ()]
+        violations = _violations(row)
+        arm = _arm(row)
+        said = cell(row.get("analysed"))
+        analysed = violations is not None if is_missing(said) else truth(said)
+        if analysed is None:
+            raise wrong("analysed", "must say yes or no", said)
+        if violations and not analysed:
+            raise wrong("violations", "must be empty where analysed says no", "some")
+        numbers, severities = self.constraints, list(SEVERITIES)
+        coded = tuple(
+            (numbers.setdefault(name, len(numbers)), severities.index(severity))
+            for name, severity in violations or ()
         )
-        if len(names) > MOST_CONSTRAINTS:
+        if len(numbers) > MOST_CONSTRAINTS:
             raise InputError(
                 f"{self.place}: violations name more than {MOST_CONSTRAINTS} constraints; is "
                 "constraint a free text? Name each constraint the same way everywhere"
             )
-
-    def _key(self, row: Row) -> tuple[str, int, str]:
-        task, run = cell_text(row.get("task_id")), cell_text(row.get("run"))
-        for name, value in (("task_id", task), ("run", run)):
-            if not value:
-                raise FieldError(f"field {name!r}: is missing")
-            if len(value.encode(errors="replace")) > MAX_NAME_BYTES:
-                raise wrong(name, f"must have at most {MAX_NAME_BYTES:,} bytes", value)
-        perturbation = cell_text(row.get("perturbation")) or BASELINE
-        if perturbation not in ARMS:
-            raise wrong("perturbation", f"must be one of {', '.join(ARMS)}", perturbation)
-        return task, ARMS.index(perturbation), run
+        return _RunDetails(
+            arm=arm,
+            confidence=np.nan if confidence is None else confidence,
+            actions=self._coded(actions),
+            n_actions=np.nan if actions is None else float(len(actions)),
+            analysed=analysed,
+            violations=coded,
+        )
 
     def _coded(self, actions: list[str] | None) -> "array[int] | None":
-        if actions is None:
-            return None
-        if len(actions) > MOST_ACTIONS:
-            self.n_too_long += 1
+        if actions is None or len(actions) > MOST_ACTIONS:
             return None
         names = self.names
         self.n_actions += len(actions)
@@ -299,113 +260,148 @@ class _Reader:
                 raise InputError(f"{self.place}: the runs have more than {most:,} {what}")
         return coded
 
-    def runs(self) -> RepeatedRuns:
-        """Return the rows taken, in an order that does not depend on theirs."""
-        kept = (k for k in range(len(self.keys)) if k not in self.contrary)
-        order = sorted(kept, key=self.keys.__getitem__)
-        tasks = tuple(dict.fromkeys(self.keys[k][0] for k in order))
-        number = {name: k for k, name in enumerate(tasks)}
-        task = np.array([number[self.keys[k][0]] for k in order], dtype=np.int64)
-        names = tuple(sorted(self.names))
-        constraints = tuple(sorted(self.constraints))
-        listed = [
-            (int(task[k]), constraint, severity)
-            for k, row in enumerate(order)
-            for constraint, severity in self.violations[row]
-        ]
-        columns = np.array(listed, dtype=np.int64).reshape(-1, 3).T
-        return RepeatedRuns(
-            place=self.place,
-            tasks=tasks,
-            task=task,
-            run=tuple(self.keys[k][2] for k in order),
-            success=np.array(self.success, dtype=np.bool_)[order],
-            arm=np.array([self.keys[k][1] for k in order], dtype=np.int64),
-            confidence=np.array(self.confidence, dtype=np.float64)[order],
-            amounts={
-                name: np.array(of, dtype=np.float64)[order] for name, of in self.amounts.items()
-            },
-            actions=self._lists(order, names),
-            action_names=names,
-            analysed=np.array(self.analysed, dtype=np.bool_)[order],
-            violations=Violations(
-                names=constraints,
-                task=columns[0],
-                constraint=_recoded(self.constraints, constraints)[columns[1]],
-                severity=columns[2],
-            ),
-            set_aside=tuple(
-                SetAsideRows(reason=_code(why), why=why, n=n, examples=tuple(self.examples[why]))
-                for why, n in sorted(self.reasons.items())
-            ),
-            n_too_long=self.n_too_long,
-            success_source=f"column success of {self.place}",
-        )
 
-    def _lists(self, order: list[int], names: tuple[str, ...]) -> ActionLists:
-        kept = [self.codes[k] for k in order]
-        flat: array[int] = array("q")
-        for codes in kept:
-            flat.extend(codes or ())
-        lengths = [len(codes or ()) for codes in kept]
-        joined = np.frombuffer(flat, dtype=np.int64) if flat else np.zeros(0, dtype=np.int64)
-        return ActionLists(
-            codes=_recoded(self.names, names)[joined],
-            start=np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64),
-            known=np.array([codes is not None for codes in kept], dtype=np.bool_),
-        )
+def _arm(row: Row) -> int:
+    """Return the place of the perturbation of a run among `ARMS`."""
+    name = fold(cell(row.get("perturbation")))
+    if is_missing(cell(row.get("perturbation"))):
+        name = BASELINE
+    if name not in ARMS:
+        raise wrong("perturbation", f"must be one of {', '.join(ARMS)}", name)
+    return ARMS.index(name)
 
 
-def _code(why: str) -> str:
-    """Return the short name of a reason: that of its field."""
-    named = re.match(r"field '(\w+)'", why)
-    return f"bad_{named[1]}" if named else "contrary_run" if why == CONTRARY else "repeated_run"
+def _confidence(row: Row) -> float | None:
+    text = cell(row.get("confidence"))
+    if is_missing(text):
+        return None
+    value = number_of(text)
+    if value is None or not 0 <= value <= 1:
+        raise wrong("confidence", "must be a number from 0 to 1", text)
+    return value
+
+
+def _runs_of(table: TrialTable, reader: _DetailReader) -> RepeatedRuns:
+    """Return the runs of a table, in an order that does not depend on its own."""
+    details: tuple[_RunDetails, ...] = table.details
+    keys = [
+        (task, one.arm, run)
+        for task, one, run in zip(table.tasks, details, table.trials, strict=True)
+    ]
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    tasks = tuple(dict.fromkeys(keys[k][0] for k in order))
+    number = {name: k for k, name in enumerate(tasks)}
+    task = np.array([number[keys[k][0]] for k in order], dtype=np.int64)
+    constraints = _used(reader.constraints, (c for one in details for c, _ in one.violations))
+    listed = [
+        (int(task[k]), constraint, severity)
+        for k, row in enumerate(order)
+        for constraint, severity in details[row].violations
+    ]
+    columns = np.array(listed, dtype=np.int64).reshape(-1, 3).T
+    actions, names = _lists([details[k].actions for k in order], reader.names)
+    amounts = {name: table.amounts[column][order] for name, (column, _) in AMOUNTS.items()}
+    amounts["actions"] = np.array([details[k].n_actions for k in order], dtype=np.float64)
+    return RepeatedRuns(
+        place=table.path,
+        tasks=tasks,
+        task=task,
+        run=tuple(keys[k][2] for k in order),
+        success=table.passed[order],
+        arm=np.array([keys[k][1] for k in order], dtype=np.int64),
+        confidence=np.array([details[k].confidence for k in order], dtype=np.float64),
+        amounts=amounts,
+        actions=actions,
+        action_names=names,
+        analysed=np.array([details[k].analysed for k in order], dtype=np.bool_),
+        violations=Violations(
+            names=constraints,
+            task=columns[0],
+            constraint=_recoded(reader.constraints, constraints)[columns[1]],
+            severity=columns[2],
+        ),
+        reading=table.reading,
+        n_too_long=sum(one.n_actions > MOST_ACTIONS for one in details),
+        success_source=f"column {table.success} of {table.path}",
+    )
+
+
+def _used(numbers: Mapping[str, int], codes: Iterable[int]) -> tuple[str, ...]:
+    """Return the names whose numbers occur, sorted."""
+    present = set(codes)
+    return tuple(sorted(name for name, code in numbers.items() if code in present))
+
+
+def _lists(
+    coded: "list[array[int] | None]", numbers: Mapping[str, int]
+) -> tuple[ActionLists, tuple[str, ...]]:
+    """Return the actions of runs under the numbers of their sorted names, and the names."""
+    flat: array[int] = array("q")
+    for codes in coded:
+        flat.extend(codes or ())
+    lengths = [len(codes or ()) for codes in coded]
+    joined = np.frombuffer(flat, dtype=np.int64) if flat else np.zeros(0, dtype=np.int64)
+    names = _used(numbers, np.unique(joined).tolist())
+    lists = ActionLists(
+        codes=_recoded(numbers, names)[joined],
+        start=np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64),
+        known=np.array([codes is not None for codes in coded], dtype=np.bool_),
+    )
+    return lists, names
 
 
 def _recoded(numbers: Mapping[str, int], names: tuple[str, ...]) -> IntArray:
-    """Return the place in `names` of each number that a name was given."""
-    found = np.zeros(len(names), dtype=np.int64)
-    found[[numbers[name] for name in names]] = np.arange(len(names))
-    return found
+    """Return the place in `names` of each number; of numbers whose name is not there, 0."""
+    place = np.zeros(len(numbers), dtype=np.int64)
+    place[[numbers[name] for name in names]] = np.arange(len(names))
+    return place
 
 
-def read_runs(source: Source) -> RepeatedRuns:
+def read_runs(source: Source, options: ReadingOptions | None = None) -> RepeatedRuns:
     """Read runs from CSV, JSONL, Parquet or a frame.
 
-    Columns: task_id, run, success; optional confidence in [0, 1], actions (a list of names, in CSV
-    as JSON), cost_usd, latency_s, api_calls, n_errors, call_latency_s, perturbation (none, fault,
-    structure or prompt), violations (a list of objects with constraint, severity and step), and
-    analysed: by default a run is analysed for violations if it has a list of them, however empty.
+    Columns: task_id, trial, outcome, by these names or their aliases; optional confidence in
+    [0, 1], actions (a list of names, in CSV as JSON), cost_usd, latency_s, api_calls, n_errors,
+    call_latency_s, perturbation (none, fault, structure or prompt), violations (a list of objects
+    with constraint, severity and step), and analysed: by default a run is analysed for violations
+    if it has a list of them, however empty.
 
-    Rows that are not valid are set aside with the reason.
+    Rows that are not valid are left out with the reason, as `read_trials` does.
 
     Raises
     ------
     InputError
-        If the file cannot be read, a column is missing, no row is valid, or there are more than
-        1,000,000 runs, 20,000,000 actions, 100,000 names of actions or 50 constraints.
+        If the file cannot be read, a column is missing, there are runs of several agents, or more
+        than 1,000,000 runs, 20,000,000 actions, 100,000 names of actions or 50 constraints.
+    CalibrationError
+        If no row is valid.
 
     Examples
     --------
     >>> frame = pd.DataFrame({"task_id": ["a", "a"], "run": [1, 2], "success": [1, "maybe"]})
     >>> runs = read_runs(frame)
-    >>> runs.tasks, runs.success.tolist(), [row.n for row in runs.set_aside]
+    >>> runs.tasks, runs.success.tolist(), [row.rows for row in runs.reading.left_out]
     (('a',), [True], [1])
     """
-    place = place_of(source)
-    reader, columns = _Reader(place), dict[str, None]()
-    for line, row in any_rows(source):
-        if line > MOST_RUNS:
-            raise InputError(f"{place}: has more than {MOST_RUNS:,} runs; split it")
-        columns |= dict.fromkeys(row)
-        reader.add(line, row)
-    for name in ("task_id", "run", "success"):
-        if name not in columns:
-            raise missing(place, name, columns)
-    if len(reader.keys) == len(reader.contrary):
-        reason, n = reader.reasons.most_common(1)[0]
-        raise InputError(f"{place}: no run is valid; {n:,} rows: {reason}")
-    return reader.runs()
+    reader = _DetailReader(place_of(source))
+    (table,) = read_trials(
+        TrialSource(
+            source=source,
+            options=options or ReadingOptions(),
+            roles=OF_RUNS,
+            amounts=dict(AMOUNTS.values()),
+            details=reader.read,
+            part_of=_arm_of,
+            is_perturbed_read=True,
+        )
+    )
+    return _runs_of(table, reader)
+
+
+def _arm_of(details: Any) -> int:
+    """Return the perturbation of a run: its runs of several arms are several."""
+    arm: int = details.arm
+    return arm
 
 
 def trial_frame(runs: RepeatedRuns) -> pd.DataFrame:
@@ -439,7 +435,7 @@ def _items(row: Row, name: str, rule: str) -> list[object] | None:
             raise wrong(name, rule, row[name]) from error
     elif isinstance(value, np.ndarray | tuple):
         value = list(value)
-    elif not isinstance(value, list) and not cell_text(value):
+    elif not isinstance(value, list) and not cell(value):
         return None
     if not isinstance(value, list):
         raise wrong(name, rule, value)
@@ -526,6 +522,8 @@ def measure_reliability(
 ) -> ReliabilityReport:
     """Measure consistency, predictability, robustness and safety of repeated runs.
 
+    LeftOutError if too many rows of their table are left out.
+
     Consistency and predictability use the runs without perturbation, robustness compares the others
     with them, and safety takes all runs that were analysed. The overall score is the mean of the
     first three and needs all of them. Intervals are over tasks like these, from one set of
@@ -538,6 +536,8 @@ def measure_reliability(
     divergence : bool, default False
         Compare shares of actions by the Jensen-Shannon divergence, not its square root.
     """
+    if runs.reading is not None:
+        runs.reading.check_limit(*FIGURES)
     rng = np.random.default_rng(seed)
     n_tasks = len(runs.tasks)
     here = runs.arm == ARMS.index(BASELINE)
@@ -585,6 +585,7 @@ def measure_reliability(
         runs_per_task=_per_task(measured),
         by=by_group,
         tasks=tuple(_tasks(measured, known)),
+        reading=runs.reading,
         set_aside=runs.set_aside,
         notes=(*_notes(runs, by_task, known), *left_out),
         divergence=divergence,

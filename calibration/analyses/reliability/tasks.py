@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,15 @@ from calibration.statistics.estimate import Estimate, FloatArray
 from calibration.statistics.intervals import exact_limits, wilson_share
 from calibration.statistics.means import clustered_share
 from calibration.store import Store
+from calibration.tables.reading import Reading, ReadingOptions
 from calibration.tables.rows import Source, file_of
 from calibration.tables.trials import (
     GROUPS,
-    SUCCESS,
+    OF_AUDITS,
     AuditedTrial,
     TaskTable,
+    TrialSource,
+    audit_details,
     group_of,
     read_tasks,
     read_trials,
@@ -85,6 +87,7 @@ class TaskAudit:
     `n_telling` : tasks with some passes and some failures, the only ones that tell two agents apart
     by how often they pass. `n_one_run` : tasks with one run, of which that is not known.
     `n_unchecked` : tasks without expected state and reference; None without a table of tasks.
+    `reading` : of a table; `set_aside` : runs of a store that do not count.
     """
 
     success_source: str
@@ -98,6 +101,7 @@ class TaskAudit:
     tasks: tuple[AuditedTask, ...]
     tasks_left_out: int
     set_aside: tuple[LeftOutRows, ...]
+    reading: Reading | None
     notes: tuple[str, ...]
     sources: tuple[SourceFile, ...]
     confidence_level: float
@@ -117,13 +121,15 @@ class _Run:
 def audit_trials(
     source: Source,
     *,
-    success: str = SUCCESS,
+    reading: ReadingOptions | None = None,
     tasks: Source | None = None,
+    of_tasks: ReadingOptions | None = None,
     confidence_level: float = 0.95,
 ) -> TaskAudit:
-    """Audit the tasks of a table of trials, of all models and versions together.
+    """Audit the tasks of a table of trials of one agent.
 
-    Columns as `read_trials` for an audit; `tasks` describes the tasks.
+    Columns as `read_trials` for an audit; `tasks` describes the tasks. `reading`, `of_tasks` : what
+    the user said of the two tables.
 
     Raises
     ------
@@ -132,27 +138,28 @@ def audit_trials(
     CalibrationError
         If no trial is left.
     """
-    table = read_trials(source, success=success, audit=True)
+    (table,) = read_trials(
+        TrialSource(
+            source=source,
+            options=reading or ReadingOptions(),
+            roles=OF_AUDITS,
+            details=audit_details,
+            is_limited=False,
+        )
+    )
     runs = [
         _Run(task=task, passed=passed, asked=asked)
         for task, passed, asked in zip(
-            table.tasks, table.passed.tolist(), table.audited, strict=True
+            table.tasks, table.passed.tolist(), table.details, strict=True
         )
     ]
-    name = Path(table.path).name
     return _audited(
         runs,
-        None if tasks is None else read_tasks(tasks),
-        success_source=f"column {success} of {table.path}",
-        set_aside=tuple(
-            LeftOutRows(
-                reason=reason,
-                n=len(lines),
-                examples=tuple(f"{name} line {line}" for line in sorted(lines)[:EXAMPLES]),
-            )
-            for reason, lines in table.set_aside.items()
-        ),
-        notes=tuple(_several(table.others)),
+        None if tasks is None else read_tasks(tasks, of_tasks),
+        success_source=f"column {table.success} of {table.path}",
+        set_aside=(),
+        reading=table.reading,
+        notes=(),
         sources=tuple(source_file(f) for one in (source, tasks) if (f := file_of(one))),
         confidence_level=confidence_level,
     )
@@ -163,6 +170,7 @@ def audit_store(
     *,
     judge_id: str | None = None,
     tasks: Source | None = None,
+    of_tasks: ReadingOptions | None = None,
     confidence_level: float = 0.95,
 ) -> TaskAudit:
     """Audit the tasks of the production runs of a store, of all agents together.
@@ -209,9 +217,10 @@ def audit_store(
     without = LeftOutRows(reason=f"runs without a {'grade' if by_grade else 'label'}", n=ungraded)
     return _audited(
         runs,
-        None if tasks is None else read_tasks(tasks),
+        None if tasks is None else read_tasks(tasks, of_tasks),
         success_source=named if by_grade else "labels",
         set_aside=(without,) if ungraded else (),
+        reading=None,
         notes=() if by_grade else ("No run has a grade: runs pass by their labels.",),
         sources=tuple(source_file(f) for one in (tasks,) if (f := file_of(one))),
         confidence_level=confidence_level,
@@ -240,14 +249,6 @@ def _run_of(trace: Trace, passed: bool, reviewed: bool | None) -> _Run:
         expects=bool(trace.expected_calls),
         about=trace.task_id,
     )
-
-
-def _several(others: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield that runs of several agents are taken together: it is the task that is judged."""
-    for column, values in others.items():
-        n = len(set(values))
-        if n > 1:
-            yield f"Trials of {n:,} values of {column} together: a task is that of all of them."
 
 
 def _audited(
@@ -415,7 +416,13 @@ class TaskSet:
     left_out: Mapping[str, int]
 
 
-def failed_tasks(store: Store, outcome: str, *, tasks: Source | None = None) -> TaskSet:
+def failed_tasks(
+    store: Store,
+    outcome: str,
+    *,
+    tasks: Source | None = None,
+    of_tasks: ReadingOptions | None = None,
+) -> TaskSet:
     """Return the tasks of runs that people gave this class, one line a task, to be run again.
 
     A run has the class that a lead decided, else the one that all blind labels of it say. A line
@@ -434,7 +441,7 @@ def failed_tasks(store: Store, outcome: str, *, tasks: Source | None = None) -> 
     taxonomy = store.taxonomy()
     if outcome not in taxonomy.names:
         raise InputError(f"{outcome!r:.80} is not a class; there are {', '.join(taxonomy.names)}")
-    table = None if tasks is None else read_tasks(tasks)
+    table = None if tasks is None else read_tasks(tasks, of_tasks)
     given = outcomes_by_people(store)
     wanted = {trace_id for trace_id, (said, _) in given.items() if said == outcome}
     if len(wanted) > MOST_EXPORTED:

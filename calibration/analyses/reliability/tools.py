@@ -41,16 +41,18 @@ from calibration.statistics.estimate import Estimate, FloatArray, IntArray
 from calibration.statistics.intervals import wilson_share
 from calibration.statistics.means import clustered_share
 from calibration.store import Store
-from calibration.tables.rows import (
-    Row,
-    Source,
-    any_rows,
-    cell_flag,
-    cell_number,
-    cell_text,
-    missing,
-    place_of,
+from calibration.tables.columns import Columns, named_columns
+from calibration.tables.reading import Reading, ReadingOptions, reading_of
+from calibration.tables.rows import OpenTable, Row, Source, open_table
+from calibration.tables.words import (
+    cell,
+    check_mapped,
+    decimal_of,
+    is_missing,
+    number_of,
+    truth,
 )
+from calibration.text import names_there
 from calibration.trace_formats.fields import (
     FieldError,
     first_of,
@@ -62,10 +64,10 @@ from calibration.trace_formats.fields import (
 from calibration.trace_formats.json_scanner import decode_text
 
 COLUMNS = ("conversation_id", "interaction")
-CALLS, EXPECTED = "calls", "expected_calls"
+ANSWER, SCORE, CALLS, EXPECTED = "answer_correct", "answer_score", "calls", "expected_calls"
 ROUTES = ("expected_route", "routed_to", "agent")
 OF_INTERACTIONS = (
-    *COLUMNS, "answer_correct", "answer_score", CALLS, EXPECTED, "final_answer_uses_tools",
+    *COLUMNS, ANSWER, SCORE, CALLS, EXPECTED, "final_answer_uses_tools",
     "sequence_matters", *ROUTES,
 )  # fmt: skip
 MOST_INTERACTIONS, MOST_CALLS_IN_ALL = 500_000, 2_000_000
@@ -305,13 +307,15 @@ class ToolAnalysis:
     conversations: tuple[ConversationRow, ...]
     interactions: tuple[InteractionRow, ...]
     set_aside: tuple[LeftOutRows, ...]
+    reading: Reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InteractionFile:
     """Interactions in the order of conversations; `lost` counts the rows set aside of each.
 
-    `n_of_none` more rows set aside do not say of which conversation they are.
+    `n_of_none` more rows set aside do not say of which conversation they are. `set_aside` has the
+    reasons in words, `reading` the rows that do not count.
     """
 
     source: str
@@ -319,60 +323,76 @@ class InteractionFile:
     lost: Mapping[str, int]
     n_of_none: int
     set_aside: tuple[LeftOutRows, ...]
+    reading: Reading
+
+
+class _NoAnswerError(FieldError):
+    """A row that does not say whether the answer is correct."""
 
 
 def read_interactions(
-    source: Source, *, answer_threshold: float = ANSWER_THRESHOLD
+    source: Source,
+    *,
+    options: ReadingOptions | None = None,
+    answer_threshold: float = ANSWER_THRESHOLD,
 ) -> InteractionFile:
     """Read a file (CSV, JSONL, Parquet) or a frame with one row per interaction.
 
     Columns: conversation_id, interaction, answer_correct or answer_score (which is compared with
     the threshold; where both are given, answer_correct counts), calls, expected_calls (JSON lists
     of objects with name, arguments and step), final_answer_uses_tools, sequence_matters, and of
-    several agents expected_route, routed_to, agent. A row that cannot be read is set aside with its
-    reason, and so are all rows of an interaction that is given twice; the order of the rows plays
-    no part.
+    several agents expected_route, routed_to, agent. A row that cannot be read is left out with its
+    reason. Of equal rows of an interaction one counts, of those that differ none; the order of the
+    rows plays no part.
 
     InputError if the file cannot be read, lacks a column, holds no usable row or more than 500,000.
     """
-    path = place_of(source)
+    options = options or ReadingOptions()
+    table = open_table(source, options)
+    path = table.place
+    if not table.columns:
+        raise InputError(f"{path}: holds no interactions; it needs the columns {COLUMNS[0]}, ...")
+    columns = _columns(table, options)
+    reader = _RowReader(table, columns, options, answer_threshold)
     read: dict[tuple[str, str], list[tuple[int, Interaction]]] = defaultdict(list)
     aside: list[tuple[int, str]] = []
     lost: Counter[str] = Counter()
-    columns: dict[str, None] = {}
-    n_calls = 0
-
-    def no_row(line: int, why: str) -> None:
-        aside.append((line, why))
-        lost[""] += 1
-
-    for count, (line, row) in enumerate(any_rows(source, aside=no_row), 1):
+    left_out, n_calls = table.left_out, 0
+    for count, (line, row) in enumerate(table.rows, 1):
         if count > MOST_INTERACTIONS:
             raise InputError(f"{path}: has more than {MOST_INTERACTIONS:,} interactions; split it")
-        columns |= dict.fromkeys(row)
+        ours = {role: row.get(name) for role, name in columns.by_role.items()}
         try:
-            found = _interaction(row, answer_threshold)
+            one = reader.interaction(ours)
         except FieldError as error:
             aside.append((line, str(error)))
-            lost[_conversation_of(row)] += 1
+            code = "missing_outcome" if isinstance(error, _NoAnswerError) else "bad_value"
+            left_out.add(code, line, str(error).rpartition(", got ")[2])
+            lost[_conversation_of(ours)] += 1
         else:
-            read[found.conversation_id, found.interaction].append((line, found))
-            n_calls += len(found.calls) + len(found.expected or ())
+            read[one.conversation_id, one.interaction].append((line, one))
+            n_calls += len(one.calls) + len(one.expected or ())
             if n_calls > MOST_CALLS_IN_ALL:
                 raise InputError(f"{path}: has more than {MOST_CALLS_IN_ALL:,} calls; split it")
-    for name in (*COLUMNS, *([CALLS] if EXPECTED in columns else [])):
-        if columns and name not in columns:
-            raise missing(path, name, columns)
+    check_mapped(options.mapped, reader.answers, f"{path}: {columns.by_role.get(ANSWER, ANSWER)}")
+    lost[""] += left_out.counts.get("unreadable_row", 0)
+    kept = []
     for (conversation, name), given in read.items():
-        if len(given) > 1:
-            lines = ", ".join(str(line) for line, _ in given[:EXAMPLES])
-            reason = f"an interaction is given twice (lines {lines}: {name!r:.80})"
-            aside += [(line, reason) for line, _ in given]
-            lost[conversation] += len(given)
-    kept = [given[0][1] for given in read.values() if len(given) == 1]
+        first = given[0][1]
+        if all(one == first for _, one in given):
+            kept.append(first)
+            for line, _ in given[1:]:
+                left_out.add("identical_duplicate", line)
+            continue
+        lines = ", ".join(str(line) for line, _ in given[:EXAMPLES])
+        reason = f"an interaction is given twice (lines {lines}: {name!r:.80})"
+        aside += [(line, reason) for line, _ in given]
+        for line, _ in given:
+            left_out.add("conflicting_duplicate", line)
+        lost[conversation] += len(given)
     if not kept:
-        first = f": line {aside[0][0]}, {aside[0][1]}" if aside else ""
-        raise InputError(f"{path}: holds no interaction that can be read{first:.400}")
+        why = f": line {aside[0][0]}, {aside[0][1]}" if aside else ""
+        raise InputError(f"{path}: holds no interaction that can be read{why:.400}")
     kept.sort(key=lambda of: (of.conversation_id, _in_order(of.interaction)))
     n_of_none = lost.pop("", 0)
     return InteractionFile(
@@ -381,10 +401,38 @@ def read_interactions(
         lost=dict(lost),
         n_of_none=n_of_none,
         set_aside=tuple(_by_reason(sorted(aside))),
+        reading=reading_of(
+            columns,
+            roles=OF_INTERACTIONS,
+            left_out=left_out.listed(),
+            place=path,
+            rows=table.n_rows,
+            used=len(kept),
+            max_left_out=None,
+        ),
     )
 
 
-def analyse_tools(source: Source, options: ToolOptions | None = None) -> ToolAnalysis:
+def _columns(table: OpenTable, options: ReadingOptions) -> Columns:
+    """Return the columns of a table of interactions; raise if one is missing."""
+    columns = named_columns(
+        table.columns, place=table.place, roles=OF_INTERACTIONS, chosen=options.columns
+    )
+    for name in (*COLUMNS, *([CALLS] if EXPECTED in columns.by_role else [])):
+        if name not in columns.by_role:
+            raise InputError(
+                f"{table.place}: no column is {name}; {names_there(name, table.columns)}: "
+                f"--column {name}=NAME"
+            )
+    return columns
+
+
+def analyse_tools(
+    source: Source,
+    options: ToolOptions | None = None,
+    *,
+    reading: ReadingOptions | None = None,
+) -> ToolAnalysis:
     """Measure the conversations and tools of a file of interactions.
 
     Conversations are independent of each other; the interactions of one are not, so that intervals
@@ -392,7 +440,7 @@ def analyse_tools(source: Source, options: ToolOptions | None = None) -> ToolAna
     ValueError where the weights are not those of the four parts.
     """
     options = options or ToolOptions()
-    read = read_interactions(source, answer_threshold=options.answer_threshold)
+    read = read_interactions(source, options=reading, answer_threshold=options.answer_threshold)
     rows = tuple(_row(of, options) for of in read.interactions)
     ids, index = _conversations(read)
     shared = _Shared(index=index, n=len(ids), level=options.confidence_level)
@@ -430,44 +478,90 @@ def analyse_tools(source: Source, options: ToolOptions | None = None) -> ToolAna
         conversations=conversations,
         interactions=rows,
         set_aside=read.set_aside,
+        reading=read.reading,
     )
 
 
-def _interaction(row: Row, answer_threshold: float) -> Interaction:
-    conversation = required_id(cell_text(row.get("conversation_id")) or None, "conversation_id")
-    name = cell_text(row.get("interaction"))
-    if not name and not any(cell_text(row.get(key)) for key in ("answer_correct", "answer_score")):
-        raise FieldError("the conversation has no interaction")
-    score = cell_number(row, "answer_score", maximum=1)
-    correct = _flag(row, "answer_correct")
-    if correct is None:
-        if score is None:
-            raise FieldError(NO_ANSWER)
-        correct = score >= answer_threshold - ROUNDING
-    matters = _flag(row, "sequence_matters")
-    return Interaction(
-        conversation_id=conversation,
-        interaction=required_id(name or None, "interaction"),
-        answer_correct=correct,
-        answer_score=score,
-        calls=_calls(row, CALLS) or (),
-        expected=_calls(row, EXPECTED),
-        uses_tools=_flag(row, "final_answer_uses_tools"),
-        sequence_matters=True if matters is None else matters,
-        **{name: identifier(cell_text(row.get(name)) or None, name) for name in ROUTES},
-    )
+class _RowReader:
+    """Reads the interaction of a row under our names."""
+
+    def __init__(
+        self, table: OpenTable, columns: Columns, options: ReadingOptions, answer_threshold: float
+    ) -> None:
+        self.options, self.answer_threshold = options, answer_threshold
+        self.answers: Counter[str] = Counter()
+        score_in = columns.by_role.get(SCORE)
+        self.decimal = options.decimal
+        if score_in is not None:
+            self.decimal = decimal_of(
+                table.sample.values(score_in),
+                place=f"{table.place}: {score_in}",
+                chosen=options.decimal,
+            )
+
+    def interaction(self, row: Row) -> Interaction:
+        """Return the interaction; FieldError where a value cannot be read."""
+        conversation = required_id(_text(row, COLUMNS[0]) or None, COLUMNS[0])
+        name = _text(row, COLUMNS[1])
+        if not name and not (_text(row, ANSWER) or _text(row, SCORE)):
+            raise FieldError("the conversation has no interaction")
+        score, correct = self._score(row), self._answer(row)
+        if correct is None:
+            if score is None:
+                raise _NoAnswerError(NO_ANSWER)
+            correct = score >= self.answer_threshold - ROUNDING
+        matters = _flag(row, "sequence_matters")
+        return Interaction(
+            conversation_id=conversation,
+            interaction=required_id(name or None, "interaction"),
+            answer_correct=correct,
+            answer_score=score,
+            calls=_calls(row, CALLS) or (),
+            expected=_calls(row, EXPECTED),
+            uses_tools=_flag(row, "final_answer_uses_tools"),
+            sequence_matters=True if matters is None else matters,
+            **{route: identifier(_text(row, route) or None, route) for route in ROUTES},
+        )
+
+    def _score(self, row: Row) -> float | None:
+        text = _text(row, SCORE)
+        value = number_of(text, self.decimal)
+        if text and (value is None or not 0 <= value <= 1):
+            raise wrong(SCORE, "must be a number from 0 to 1", text)
+        return value
+
+    def _answer(self, row: Row) -> bool | None:
+        """Return whether the answer is correct, by what the user said of its words first."""
+        text = cell(row.get(ANSWER))
+        self.answers[text] += 1
+        into = self.options.mapped.get(text)
+        if into is not None:
+            if into not in ("pass", "fail", ""):
+                raise InputError(f"--map: {into!r:.80} is not one of pass, fail")
+            return (into == "pass") if into else None
+        return _flag(row, ANSWER)
+
+
+def _text(row: Row, name: str) -> str:
+    """Return the text of a cell, empty where it is missing."""
+    text = cell(row.get(name))
+    return "" if is_missing(text) else text
 
 
 def _conversation_of(row: Row) -> str:
     """Return the conversation of a row that is wrong elsewhere; empty if it has no valid id."""
     try:
-        return required_id(cell_text(row.get(COLUMNS[0])) or None, COLUMNS[0])
+        return required_id(_text(row, COLUMNS[0]) or None, COLUMNS[0])
     except FieldError:
         return ""
 
 
 def _flag(row: Row, name: str) -> bool | None:
-    return cell_flag(row, name) if cell_text(row.get(name)) else None
+    text = _text(row, name)
+    verdict = truth(text)
+    if text and verdict is None:
+        raise wrong(name, "must say yes or no", text)
+    return verdict
 
 
 def _calls(row: Row, name: str) -> tuple[CallRecord, ...] | None:
@@ -476,7 +570,7 @@ def _calls(row: Row, name: str) -> tuple[CallRecord, ...] | None:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if not isinstance(value, list):
-        if not cell_text(value):
+        if is_missing(cell(value)):
             return None
         if not isinstance(value, str):
             raise wrong(name, "must be a JSON list of calls", value)

@@ -14,7 +14,9 @@ from calibration.success_rate.trials import (
     tasks_for_half_width,
     trials_for_tasks,
 )
+from calibration.tables.reading import Reading, ReadingOptions
 from calibration.tables.rows import Source
+from calibration.tables.trials import TrialSource
 
 ALWAYS_OR_NEVER = "every task passes always or never"
 ALIKE = "all tasks alike"
@@ -49,6 +51,7 @@ class TrialPlan:
     basis: str
     confidence_level: float
     cases: tuple[TrialPlanCase, ...]
+    reading: Reading | None = None
 
 
 def plan_trials(
@@ -59,9 +62,9 @@ def plan_trials(
     n_tasks: int | None = None,
     p: float | None = None,
     k: int = 1,
-    success: str = "success",
     model: str | None = None,
     agent_version: str | None = None,
+    reading: ReadingOptions | None = None,
     confidence_level: float = 0.95,
 ) -> TrialPlan:
     """Plan trials from earlier ones in `source`, or for two extreme cases.
@@ -84,7 +87,15 @@ def plan_trials(
         mean = ASSUMED if p is None else p
         basis = f"no trials yet; chance of a pass {mean:g} {'assumed' if p is None else 'given'}"
     else:
-        chosen = chosen_trials(source, success=success, model=model, agent_version=agent_version)
+        (chosen,) = chosen_trials(
+            TrialSource(
+                source=source,
+                options=reading or ReadingOptions(),
+                model=model,
+                agent_version=agent_version,
+            )
+        )
+        chosen.table.reading.check_limit("cases")
         if chosen.trials.n.size < 2:
             raise CalibrationError(
                 f"{chosen.table.path}: one task does not say how much tasks differ; add tasks"
@@ -92,8 +103,8 @@ def plan_trials(
         found = passes_of_tasks(chosen.trials, [1], each_task=False)[0]
         known, mean = [("as in these trials", found.correlation)], found.mean if p is None else p
         basis = (
-            f"column {success} of {chosen.table.path}, {chosen.trials.n.size:,} tasks, "
-            f"{chosen.trials.n.sum():,} trials"
+            f"column {chosen.table.success} of {chosen.table.path}, "
+            f"{chosen.trials.n.size:,} tasks, {chosen.trials.n.sum():,} trials"
         )
     return TrialPlan(
         half_width=half_width,
@@ -101,6 +112,7 @@ def plan_trials(
         n_tasks=n_tasks,
         basis=basis,
         confidence_level=confidence_level,
+        reading=None if source is None else chosen.table.reading,
         cases=tuple(_cases(known, mean, wanted, half_width, n_tasks, k, confidence_level)),
     )
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -12,8 +11,8 @@ from calibration.analyses.reliability.trial_changes import (
     against_baseline,
     groups_of,
 )
-from calibration.analyses.success_rate.report import LeftOutRows, SourceFile, source_file
-from calibration.errors import CalibrationError, InputError
+from calibration.analyses.success_rate.report import SourceFile, source_file
+from calibration.errors import InputError
 from calibration.statistics.estimate import (
     BoolArray,
     Estimate,
@@ -45,9 +44,11 @@ from calibration.success_rate.trials import (
     tries_of_tasks,
     with_retries,
 )
+from calibration.tables.reading import MissingOutcome, Reading, ReadingOptions
 from calibration.tables.rows import Source, file_of
 from calibration.tables.trials import (
-    TAGS,
+    COST,
+    TrialSource,
     TrialTable,
     group_notes,
     read_task_groups,
@@ -56,7 +57,9 @@ from calibration.tables.trials import (
 from calibration.text import counted
 
 MOST_K, MOST_KS, MOST_STEPS, MOST_RETRIES = 1_000, 20, 10_000, 100
-MOST_NAMED, MOST_GROUPS, MOST_MODES, EXAMPLES = 8, 200, 50, 5
+MOST_GROUPS, MOST_MODES = 200, 50
+# What the JSON holds as null where too many trials are left out.
+FIGURES = ("pass_at_k", "pass_hat_k", "band", "g_pass_at_k")
 
 # Above this, the JSON holds the first tasks only.
 MOST_TASKS_LISTED = 10_000
@@ -71,15 +74,12 @@ INDEPENDENT = "If trials were independent with the task's share of passes: 1 - (
 class TrialOptions:
     """What is wanted of repeated trials.
 
-    `ks` : trials taken together. `success` : column that says whether a trial passed; `tags` : that
-    of failure modes. `model`,
-    `agent_version` : whose trials. `g_threshold` : share of k trials that must pass for G-Pass@k.
-    `retries` : times that a failed task is tried again. `steps` : steps of a task, if known.
+    `ks` : trials taken together. `model`, `agent_version` : whose trials. `g_threshold` : share of
+    k trials that must pass for G-Pass@k. `retries` : times that a failed task is tried again.
+    `steps` : steps of a task, if known.
     """
 
     ks: tuple[int, ...] = (1, 2, 3, 5)
-    success: str = "success"
-    tags: str = TAGS
     model: str | None = None
     agent_version: str | None = None
     g_threshold: float = 0.5
@@ -232,6 +232,8 @@ class TrialsAnalysis:
     """Repeated trials of one model and agent version.
 
     `success_source` names what a success is. `tasks_left_out` counts tasks that the list lacks.
+    `missing_outcome` : what pass@1 is at least and at most, whatever the trials left out were;
+    None where none is. `reading` : of the table, or of it and the baseline.
     """
 
     success_source: str
@@ -257,7 +259,8 @@ class TrialsAnalysis:
     baseline: AgainstBaseline | None
     tasks: tuple[TaskTrials, ...]
     tasks_left_out: int
-    set_aside: tuple[LeftOutRows, ...]
+    missing_outcome: MissingOutcome | None
+    reading: Reading | tuple[Reading, ...]
     other_trials: int
     notes: tuple[str, ...]
     sources: tuple[SourceFile, ...]
@@ -273,115 +276,73 @@ class TrialsAnalysis:
 class ChosenTrials:
     """The trials of one model and version: counts by task, and mean cost of a trial (or NaN).
 
-    `rows` : which of the table they are; `task` : the place of the task of each.
+    `task` : the place of the task of each trial.
     """
 
     table: TrialTable
-    rows: IntArray
     task: IntArray
     trials: Trials
     cost: FloatArray
-    model: str | None
-    agent_version: str | None
-    n_other: int
 
     @property
-    def left_out(self) -> tuple[LeftOutRows, ...]:
-        """The rows that do not count, by reason, with the lines of the first of them."""
-        name = Path(self.table.path).name
-        return tuple(
-            LeftOutRows(
-                reason=reason,
-                n=len(lines),
-                examples=tuple(f"{name} line {line}" for line in sorted(lines)[:EXAMPLES]),
-            )
-            for reason, lines in self.table.set_aside.items()
-        )
+    def with_unknown(self) -> tuple[Trials, Trials]:
+        """The trials with those left out as failures, and with those as passes.
+
+        A trial whose task is not known is one of a task of its own.
+        """
+        place = {name: k for k, name in enumerate(self.trials.tasks.tolist())}
+        places = [
+            place.setdefault(name or f"\0{k}", len(place))
+            for k, name in enumerate(self.table.unknown)
+        ]
+        more = np.bincount(places, minlength=len(place)).astype(np.int64)
+        new = len(place) - self.trials.n.size
+        n = np.concatenate([self.trials.n, np.zeros(new, dtype=np.int64)]) + more
+        c = np.concatenate([self.trials.c, np.zeros(new, dtype=np.int64)])
+        tasks = np.array(list(place), dtype=object)
+        return Trials(tasks=tasks, n=n, c=c), Trials(tasks=tasks, n=n, c=c + more)
 
 
-def chosen_trials(
-    source: Source,
-    *,
-    success: str,
-    model: str | None,
-    agent_version: str | None,
-    tags: str = TAGS,
-    required: bool = True,
-) -> ChosenTrials:
-    """Read the trials of one model and agent version, which are never pooled with others.
-
-    Without `required` a model or version that does not occur is not asked for.
+def chosen_trials(*sources: TrialSource) -> tuple[ChosenTrials, ...]:
+    """Read the trials of one model and agent version of each table.
 
     Raises
     ------
-    InputError
-        As `read_trials`, or if there are several models or versions and none is named.
-    CalibrationError
-        If no trial is left.
+    InputError, CalibrationError
+        As `read_trials`.
     """
-    table = read_trials(source, success=success, tags=tags)
-    inside = np.ones(len(table.tasks), dtype=np.bool_)
-    names: dict[str, str | None] = {}
-    for column, wanted in (("model", model), ("agent_version", agent_version)):
-        own, names[column] = _of_one(table, column, wanted, inside, required=required)
-        inside &= own
-    if not inside.any():
-        why = "; ".join(f"{len(lines):,}: {reason}" for reason, lines in table.set_aside.items())
-        raise CalibrationError(f"{table.path}: no trial is left ({why or 'it holds none'})")
+    return tuple(map(_counted, read_trials(*sources)))
+
+
+def _counted(table: TrialTable) -> ChosenTrials:
     # Numbers in place of names, of which one may be long.
-    rows = np.flatnonzero(inside)
-    names_of = sorted({table.tasks[row] for row in rows})
-    number = {name: place for place, name in enumerate(names_of)}
-    places = np.array([number[table.tasks[row]] for row in rows])
-    trials = count_trials(places, table.passed[inside])
+    names = sorted(set(table.tasks))
+    number = {name: place for place, name in enumerate(names)}
+    places = np.array([number[name] for name in table.tasks])
+    trials = count_trials(places, table.passed)
     return ChosenTrials(
         table=table,
-        rows=rows,
         task=places,
-        trials=replace(trials, tasks=np.array(names_of, dtype=object)),
-        cost=np.bincount(places, weights=table.cost_usd[inside]) / trials.n,
-        model=names["model"],
-        agent_version=names["agent_version"],
-        n_other=int((~inside).sum()),
+        trials=replace(trials, tasks=np.array(names, dtype=object)),
+        cost=np.bincount(places, weights=table.amounts[COST]) / trials.n,
     )
-
-
-def _of_one(
-    table: TrialTable, column: str, wanted: str | None, inside: BoolArray, *, required: bool
-) -> tuple[BoolArray, str | None]:
-    """Return the trials of one model or version, and its name; raise if it is not clear which."""
-    option = f"--{column.replace('_', '-')}"
-    if column not in table.others:
-        if wanted is not None and required:
-            raise InputError(f"{table.path}: has no column {column!r} for {option}")
-        return np.ones(inside.size, dtype=np.bool_), None
-    values = np.array(table.others[column], dtype=object)
-    there = sorted(set(values[inside].tolist()))
-    named = ", ".join(map(repr, there[:MOST_NAMED])) + ", ..." * (len(there) > MOST_NAMED)
-    if wanted in there:
-        return values == wanted, wanted
-    if wanted is not None and required:
-        what = f"no trial of {column} {wanted!r:.80}"
-        raise InputError(f"{table.path}: {what}; there are {named or 'none':.600}")
-    if len(there) > 1:
-        raise InputError(
-            f"{table.path}: trials of {len(there)} values of {column} are never pooled: choose one "
-            f"with {option} ({named:.600})"
-        )
-    return np.ones(inside.size, dtype=np.bool_), there[0] if there else None
 
 
 def analyse_trials(
     source: Source,
     options: TrialOptions,
     *,
+    reading: ReadingOptions | None = None,
     tasks: Source | None = None,
+    of_tasks: ReadingOptions | None = None,
     groups: Mapping[str, Mapping[str, str]] | None = None,
     baseline: Source | None = None,
+    of_baseline: ReadingOptions | None = None,
 ) -> TrialsAnalysis:
     """Analyse repeated trials; `baseline` is an earlier run.
 
-    `tasks` describes the tasks, or `groups` that were read by `read_task_groups`.
+    `tasks` describes the tasks, or `groups` that were read by `read_task_groups`. `reading`,
+    `of_tasks`, `of_baseline` : what the user said of each table.
 
     Raises
     ------
@@ -391,24 +352,31 @@ def analyse_trials(
         If no trial is left.
     """
     options.check()
-    chosen = chosen_trials(
-        source, success=options.success, tags=options.tags, model=options.model,
+    first = TrialSource(
+        source=source,
+        options=reading or ReadingOptions(),
+        model=options.model,
         agent_version=options.agent_version,
-    )  # fmt: skip
-    groups = (groups or {}) if tasks is None else read_task_groups(tasks)
+    )
+    sources = [first]
+    if baseline is not None:
+        of_baseline = of_baseline or first.options
+        sources.append(replace(first, source=baseline, options=of_baseline, required=False))
+    chosen, *others = chosen_trials(*sources)
+    groups = (groups or {}) if tasks is None else read_task_groups(tasks, of_tasks)
+    missing = [_missing_outcome(one, options) for one in (chosen, *others)]
+    readings = [
+        replace(one.table.reading, bounds=None if at_most is None else (at_most.low, at_most.high))
+        for one, at_most in zip((chosen, *others), missing, strict=True)
+    ]
+    for one, at_most in zip(readings, missing, strict=True):
+        one.check_limit(*FIGURES, missing_outcome=at_most)
     of = _Of(trials=chosen.trials, options=options)
     at, hat, bands = of.passes(np.ones(chosen.trials.n.size, dtype=np.bool_))
     posteriors = _posteriors(chosen.trials, options)
     by = {name: _by_group(of, known) for name, known in groups.items()}
     against = None
-    if baseline is not None:
-        earlier = chosen_trials(
-            baseline,
-            success=options.success,
-            model=options.model,
-            agent_version=options.agent_version,
-            required=False,
-        )
+    for earlier in others:
         against = against_baseline(
             chosen.trials,
             earlier.trials,
@@ -422,11 +390,10 @@ def analyse_trials(
     named = [file for place in (source, tasks, baseline) if (file := file_of(place))]
     settings = asdict(replace(options)) | {"ks": list(options.ks)}
     listed = tuple(_each_task(chosen.trials, groups, posteriors, options))
-    sources = tuple(map(source_file, named))
     return TrialsAnalysis(
-        success_source=f"column {options.success} of {chosen.table.path}",
-        model=chosen.model,
-        agent_version=chosen.agent_version,
+        success_source=f"column {chosen.table.success} of {chosen.table.path}",
+        model=chosen.table.model,
+        agent_version=chosen.table.agent_version,
         n_trials=int(chosen.trials.n.sum()),
         n_tasks=chosen.trials.n.size,
         ks=options.ks,
@@ -447,10 +414,11 @@ def analyse_trials(
         baseline=against,
         tasks=listed,
         tasks_left_out=chosen.trials.n.size - len(listed),
-        set_aside=chosen.left_out,
-        other_trials=chosen.n_other,
+        missing_outcome=missing[0],
+        reading=tuple(readings) if others else readings[0],
+        other_trials=chosen.table.n_other,
         notes=tuple(_notes(chosen, groups, at)),
-        sources=sources,
+        sources=tuple(map(source_file, named)),
         settings=settings,
         seed=options.seed,
         n_resamples=options.n_resamples,
@@ -467,6 +435,25 @@ def analyse_trials(
                 "baseline": None if against is None else repr(against.pass_at_1),
             }
         ),
+    )
+
+
+def _missing_outcome(chosen: ChosenTrials, options: TrialOptions) -> MissingOutcome | None:
+    """Return what pass@1 is if all trials left out failed, and if all passed."""
+    n = len(chosen.table.unknown)
+    if not n:
+        return None
+    low, high = (
+        _Of(trials=trials, options=options).passes_at_1().estimate for trials in chosen.with_unknown
+    )
+    limits = None
+    if low.interval is not None and high.interval is not None:
+        limits = (low.interval[0], high.interval[1])
+    return MissingOutcome(
+        share=n / (n + len(chosen.table.tasks)),
+        low=low.value or 0.0,
+        high=high.value or 0.0,
+        limits=limits,
     )
 
 
@@ -673,11 +660,11 @@ def _failure_modes(chosen: ChosenTrials, confidence_level: float) -> FailureMode
     """Return the tags of failed trials; None where the table has no such column."""
     if not chosen.table.tags:
         return None
-    failed = np.flatnonzero(~chosen.table.passed[chosen.rows])
+    failed = np.flatnonzero(~chosen.table.passed)
     tasks, n_tasks = chosen.task[failed], chosen.trials.n.size
     places: dict[str, list[int]] = {}
     spelled: dict[str, str] = {}
-    tags = [chosen.table.tags[chosen.rows[k]] for k in failed]
+    tags = [chosen.table.tags[k] for k in failed]
     for place, own in enumerate(tags):
         for tag in own:
             places.setdefault(spelled.setdefault(tag.casefold(), tag), []).append(place)
@@ -776,8 +763,9 @@ def _notes(
 ) -> Iterator[str]:
     if not chosen.table.numbered:
         yield "The file has no column trial: every row counts as a trial of its own."
-    if chosen.n_other:
-        yield f"Left out: {counted(chosen.n_other, 'trial')} of other models or versions."
+    if chosen.table.n_other:
+        others = counted(chosen.table.n_other, "trial")
+        yield f"Left out: {others} of other models or versions."
     words = advice(chosen.trials.n.size)
     if words:
         yield f"{words[:1].upper()}{words[1:]}."

@@ -64,7 +64,7 @@ from calibration.success_rate.pass_at_k import Trials, pass_over_tasks
 from calibration.success_rate.rate import rate_of_counts, rates_by, score_of, units_a_group
 from calibration.success_rate.runs import RunCounts, counts_of_frame, with_further_runs
 from calibration.tables.reading import REASONS, MissingOutcome, Reading
-from calibration.tables.scales import Outcomes
+from calibration.tables.scales import OutcomeWords
 from calibration.taxonomy import CreditTable, Taxonomy, default_taxonomy
 from calibration.text import arms_left_out, counted
 
@@ -92,7 +92,7 @@ class ProductionRead:
     runs_by: Mapping[str, RunCounts]
     counts: ProductionCounts
     taxonomy: Taxonomy
-    outcomes: Outcomes
+    outcomes: OutcomeWords
     reading: Reading
     missing_outcome: MissingOutcome | None
     sources: tuple[SourceFile, ...]
@@ -136,7 +136,7 @@ def read_production(
     taxonomy: Taxonomy | None,
     options: ReportOptions,
     window: Window | None = None,
-    outcomes: Outcomes | None = None,
+    outcomes: OutcomeWords | None = None,
     acceptable_costs: bool = False,
     **asked: Unpack[CountOptions],
 ) -> ProductionRead:
@@ -226,7 +226,7 @@ def run_options_of(
 
 def outcomes_of_places(
     places: Sequence[Place], taxonomy: Taxonomy | None, options: ReportOptions
-) -> Outcomes:
+) -> OutcomeWords:
     """Return what the outcomes of all tables of a command are taken as, decided together."""
     run_options, values = run_options_of(options, taxonomy, (None, None)), []
     for place in places:
@@ -305,7 +305,7 @@ def with_ceilings(taxonomy: Taxonomy, options: ReportOptions) -> Taxonomy:
     return replace(taxonomy, workflows=tuple(listed.values()))
 
 
-def with_credit(outcomes: Outcomes, options: ReportOptions) -> Outcomes:
+def with_credit(outcomes: OutcomeWords, options: ReportOptions) -> OutcomeWords:
     """Return outcomes whose classes are worth what the options say."""
     taxonomy = outcomes.taxonomy
     for name in options.credit:
@@ -570,7 +570,7 @@ def ceiling_notes(counts: ProductionCounts) -> tuple[str, ...]:
 
 def _with_other_file(
     place: Place, taxonomy: Taxonomy | None, options: ReportOptions
-) -> Outcomes | None:
+) -> OutcomeWords | None:
     """Return the outcomes of the runs and of the file they are compared with; None without one."""
     if options.compare_to in (None, PREVIOUS):
         return None
@@ -715,7 +715,7 @@ def _origin(
 
 
 def _earlier(
-    place: Place, taxonomy: Taxonomy | None, options: ReportOptions, outcomes: Outcomes
+    place: Place, taxonomy: Taxonomy | None, options: ReportOptions, outcomes: OutcomeWords
 ) -> ProductionRead | None:
     """Read the runs to compare with: another file, or the preceding window of equal length."""
     if options.compare_to is None:

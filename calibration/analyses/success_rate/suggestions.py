@@ -22,9 +22,21 @@ from calibration.statistics.intervals import exact_limits
 from calibration.statistics.means import limits_of_bins, quantile_of_bins
 from calibration.store import Store
 from calibration.success_rate.fitted_credit import FittedCredit, fit_credit
-from calibration.tables.rows import Row, Source, any_rows, cell_number, cell_text, place_of
+from calibration.tables import words
+from calibration.tables.columns import (
+    TASKS,
+    Columns,
+    Header,
+    answer_column,
+    chosen_columns,
+    normalised,
+)
+from calibration.tables.labels import lacking
+from calibration.tables.reading import Reading, ReadingOptions, reading_of
+from calibration.tables.rows import OpenTable, Source, open_table, place_of
+from calibration.tables.scales import OutcomeColumn, read_outcomes
+from calibration.tables.words import cell
 from calibration.taxonomy import Taxonomy, default_taxonomy
-from calibration.trace_formats.fields import FieldError
 
 NO_COST = "no acceptable run with a known cost: record costs, or outcomes"
 METHOD = "percentile, limits of its rank over {over}"
@@ -33,13 +45,13 @@ ABOVE = "share of acceptable runs, exact limits over {over}"
 Measure = Literal["usefulness", "feedback"]
 USEFULNESS: Measure = "usefulness"
 FEEDBACK: Measure = "feedback"
-CLASS, TASK = ("class", "outcome"), "task"
-OF_USEFUL_RUNS = (*CLASS, USEFULNESS, FEEDBACK, TASK, "task_id")
-BAD: Mapping[Measure, str] = {
-    USEFULNESS: "usefulness is not a number from 0 to 100",
-    FEEDBACK: "feedback is neither up nor down, 1 nor 0",
+CLASS, TASK = "class", "task_id"
+OF_USEFUL_RUNS = (CLASS, USEFULNESS, FEEDBACK, TASK)
+OTHER_NAMES = {"outcome": CLASS, "task": TASK}
+VALUES: Mapping[Measure, str] = {
+    USEFULNESS: "usefulness is a number from 0 to 100",
+    FEEDBACK: "feedback is up or down, 1 or 0",
 }
-LIKED = {"up": 1.0, "down": 0.0, "1": 1.0, "0": 0.0, "true": 1.0, "false": 0.0}
 MOST_USEFUL = 100.0
 
 
@@ -247,7 +259,7 @@ class CreditFit:
     found: FittedCredit
     present: dict[str, float]
     titles: dict[str, str]
-    set_aside: dict[str, int]
+    reading: Reading
     by_task: bool
     seed: int
     n_resamples: int
@@ -255,20 +267,21 @@ class CreditFit:
     fingerprint: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)
 class _Useful:
-    """Rows of the table: class codes, usefulness, tasks (empty without any); others by reason."""
+    """Rows of the table: class codes, usefulness, tasks (empty without any); what was read."""
 
     measure: Measure
     codes: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
     tasks: list[str] = field(default_factory=list)
-    set_aside: Counter[str] = field(default_factory=Counter)
+    reading: Reading | None = None
 
 
 def fit_credit_of(
     source: Source,
     *,
+    options: ReadingOptions | None = None,
     taxonomy: Taxonomy | None = None,
     seed: int = 0,
     n_resamples: int = 1000,
@@ -277,8 +290,8 @@ def fit_credit_of(
     """Fit the partial credit to a table of runs, as `fit_credit`.
 
     The table has a column class (or outcome), and usefulness from 0 to 100, or feedback: up or
-    down, 1 or 0. With a column task, runs of one task are resampled together; a run without a task
-    is one of its own. Rows that cannot be used are set aside and counted by reason.
+    down, 1 or 0. With a column task_id, runs of one task are resampled together; a run without a
+    task is one of its own. Rows that cannot be used are left out and counted by reason.
 
     Raises
     ------
@@ -290,10 +303,13 @@ def fit_credit_of(
     rules = taxonomy or default_taxonomy()
     if len(rules.acceptable) < 2:
         raise InputError("this taxonomy has no partly right class, whose credit could be fitted")
-    read = _read_useful(source, rules)
-    if not read.codes:
-        why = "; ".join(f"{n:,}: {reason}" for reason, n in read.set_aside.items())
-        raise CalibrationError(f"{place_of(source)}: no run can be used ({why or 'no rows'})")
+    read = _read_useful(source, rules, options or ReadingOptions())
+    reading = read.reading
+    if not read.codes or reading is None:
+        why = "" if reading is None else reading.left_out_line or reading.folded_line
+        raise CalibrationError(
+            f"{place_of(source)}: no run can be used. {why or 'No rows'}; {VALUES[read.measure]}"
+        )
     codes = np.array(read.codes, dtype=np.int64)
     values = np.array(read.values)
     by_task = any(read.tasks)
@@ -315,7 +331,7 @@ def fit_credit_of(
         found=found,
         present={name: rules.credit[name] for name in found.partial},
         titles=rules.titles,
-        set_aside=dict(read.set_aside),
+        reading=reading,
         by_task=by_task,
         seed=seed,
         n_resamples=n_resamples,
@@ -330,45 +346,91 @@ def fit_credit_of(
     )  # fmt: skip
 
 
-def _read_useful(source: Source, taxonomy: Taxonomy) -> _Useful:
-    found, named = _Useful(measure=USEFULNESS), ""
-    rows = any_rows(source, aside=lambda _line, why: found.set_aside.update([why]))
-    for line, row in rows:
-        if not named:
-            named, measure = _columns(f"{place_of(source)}, line {line}", row)
-            found = replace(found, measure=measure)
-        outcome, value = cell_text(row.get(named)), _useful(row, found.measure)
-        if outcome not in taxonomy.names:
-            missing = "is missing" if not outcome else f"is not one of {', '.join(taxonomy.names)}"
-            found.set_aside.update([f"the {named} {missing}"])
-        elif value is None:
-            found.set_aside.update([BAD[found.measure]])
-        else:
-            found.codes.append(taxonomy.place(outcome))
-            found.values.append(value)
-            found.tasks.append(cell_text(row.get(TASK, row.get("task_id"))))
-    return found
-
-
-def _columns(where: str, row: Row) -> tuple[str, Measure]:
-    """Return the column of the class and the one of usefulness; InputError if one is missing."""
-    named = next((name for name in CLASS if name in row), None)
-    if named is None:
-        raise InputError(f"{where}: needs a column {' or '.join(CLASS)}")
-    measures = [name for name in BAD if name in row]
-    if len(measures) != 1:
-        got = "both are there" if measures else "neither is there"
-        raise InputError(
-            f"{where}: needs a column usefulness (0 to 100) or feedback (up or down), {got}"
+def _read_useful(source: Source, taxonomy: Taxonomy, options: ReadingOptions) -> _Useful:
+    """Read the rows of which class and usefulness are known."""
+    table = open_table(source, options)
+    roles = _roles_of(table, options)
+    measure = USEFULNESS if USEFULNESS in roles else FEEDBACK
+    decimal = (
+        words.decimal_of(
+            table.sample.values(roles[measure]), place=table.place, chosen=options.decimal
         )
-    return named, measures[0]
+        if measure == USEFULNESS
+        else None
+    )
+    rows = [
+        (line, cell(row.get(roles[CLASS])), cell(row.get(roles[measure])),
+         cell(row.get(roles.get(TASK, ""))))
+        for line, row in table.rows
+    ]  # fmt: skip
+    outcomes = read_outcomes(
+        [
+            OutcomeColumn(
+                place=table.place, name=roles[CLASS], role_name=normalised(roles[CLASS]),
+                counts=Counter(written for _, written, _, _ in rows),
+            )
+        ],
+        taxonomy=taxonomy,
+        options=options.outcomes(is_named=True),
+    )  # fmt: skip
+    useful = _Useful(measure=measure)
+    for line, written, answer, task in rows:
+        value = _useful(answer, measure, decimal)
+        if written not in outcomes.classes:
+            table.left_out.add(outcomes.left_out.get(written, "unknown_outcome"), line, written)
+        elif value is None:
+            table.left_out.add("bad_value", line, answer)
+        else:
+            useful.codes.append(taxonomy.place(outcomes.classes[written]))
+            useful.values.append(value)
+            useful.tasks.append(task)
+    used = set(roles.values())
+    useful.reading = reading_of(
+        Columns(by_role=roles, not_read=tuple(name for name in table.columns if name not in used)),
+        roles=OF_USEFUL_RUNS,
+        left_out=table.left_out.listed(),
+        place=table.place,
+        rows=table.n_rows,
+        used=len(useful.codes),
+        words={CLASS: outcomes.words} if outcomes.words else {},
+        missing_words=dict(outcomes.missing),
+        rubric=taxonomy.version,
+        max_left_out=None,
+        notes=outcomes.notes,
+    )
+    return useful
 
 
-def _useful(row: Row, measure: Measure) -> float | None:
+def _roles_of(table: OpenTable, options: ReadingOptions) -> dict[str, str]:
+    """Return the column of each role; InputError if class or usefulness has none."""
+    header = Header.of(table.columns, table.place, OF_USEFUL_RUNS)
+    chosen = {OTHER_NAMES.get(role, role): name for role, name in options.columns.items()}
+    roles = chosen_columns(header, chosen, OF_USEFUL_RUNS)
+    aliases = {CLASS: (CLASS, "outcome"), TASK: TASKS}
+    for role in OF_USEFUL_RUNS:
+        present = header.there(aliases.get(role, (role,)), roles.values())
+        if role not in chosen and present:
+            roles[role] = present[0]
+    if CLASS not in roles:
+        column = answer_column(header, table.sample, role=CLASS, names=(), taken=roles.values())
+        if column is None:
+            raise lacking(table.place, CLASS, table.columns)
+        roles[CLASS] = column
+    if (USEFULNESS in roles) == (FEEDBACK in roles):
+        both = "both are there" if USEFULNESS in roles else "neither is there"
+        raise InputError(
+            f"{table.place}: needs a column usefulness (0 to 100) or feedback (up or down), {both}"
+        )
+    return roles
+
+
+def _useful(answer: str, measure: Measure, decimal: words.Decimal | None) -> float | None:
     """Return how useful a run was; None where it is missing or cannot be read."""
-    if measure == FEEDBACK:
-        return LIKED.get(cell_text(row.get(measure)).casefold())
-    try:
-        return cell_number(row, measure, maximum=MOST_USEFUL)
-    except FieldError:
-        return None
+    if measure == USEFULNESS:
+        value = words.number_of(answer, decimal)
+        return value if value is not None and 0 <= value <= MOST_USEFUL else None
+    word = words.fold(answer)
+    if word in words.LIKED or word in words.DISLIKED:
+        return float(word in words.LIKED)
+    truth = words.truth(answer)
+    return None if truth is None else float(truth)

@@ -51,6 +51,7 @@ from calibration.reporting.document import (
 )
 from calibration.statistics.estimate import OK, Estimate
 from calibration.statistics.means import MeanAgainstZero
+from calibration.tables.reading import Reading
 from calibration.text import counted, one_line, own_credit, sentence
 
 DISAGREEMENTS_SHOWN = 20
@@ -74,9 +75,6 @@ SAMPLE = {
 RUNS = {"process": "runs like these", "these_runs": "these {n:,} runs"}
 
 WIDER = "wider_than_human_only"
-
-# Most rows that a report shows of a long list.
-LINES_SHOWN = 5
 
 # Sources of the width of an interval, and what makes them smaller.
 WIDTH = {
@@ -126,10 +124,20 @@ def document(report: JudgeReport) -> Document:
         about=tuple(_about(found)),
         sections=tuple(sections),
         footer=f"seed {found.seed}; fingerprint {found.fingerprint[:16]}",
+        reading=answers_read(found.reading),
         # Without a rate the answer is what would help.
         brief=sections[0].blocks
         + (sections[-1].blocks if found.calibration.headline is None else ()),
         then=_then(found),
+    )
+
+
+def answers_read(readings: Sequence[Reading]) -> tuple[str, ...]:
+    """Return what stands before the estimates, with all rows that are left out."""
+    return tuple(
+        f"{one.place}: {line}"
+        for one in readings
+        for line in (*one.lines, *((one.folded_line,) if one.folded_line else ()))
     )
 
 
@@ -175,12 +183,6 @@ def _about(found: JudgeCalibration) -> Iterator[str]:
     if found.agreed_error is not None:
         yield audited(found.agreed_error)
     yield from found.notes
-    rows: dict[tuple[str, str], list[int | None]] = {}
-    for row in found.set_aside:
-        rows.setdefault((row.file, row.reason), []).append(row.line)
-    for (file, reason), lines in rows.items():
-        few = ", ".join(map(str, lines[:LINES_SHOWN])) + ", ..." * (len(lines) > LINES_SHOWN)
-        yield Name(f"skipped rows: {len(lines):,} of {file}, line {few}: {reason}")
 
 
 def of_what(found: JudgeCalibration) -> Iterator[str]:

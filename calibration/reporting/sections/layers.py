@@ -16,6 +16,7 @@ from calibration.reporting.document import (
     percent,
     percent_cell,
     percent_figure,
+    reading_lines,
     table_of,
 )
 from calibration.statistics.estimate import Estimate
@@ -48,6 +49,7 @@ def document(result: LayersAnalysis) -> Document:
         ),
         footer=f"fingerprint {result.fingerprint}",
         brief=(*answer, caught, about),
+        reading=reading_lines(result.reading),
     )
 
 

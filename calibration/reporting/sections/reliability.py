@@ -27,6 +27,7 @@ from calibration.reporting.document import (
     notes,
     percent,
     percent_cell,
+    reading_lines,
     table_of,
 )
 from calibration.statistics.estimate import OK, Estimate
@@ -94,6 +95,7 @@ def document(report: ReliabilityReport) -> Document:
         ),
         footer=f"seed {report.seed}, fingerprint {report.fingerprint[:16]}",
         brief=(_leaves(parts), *(Words(text=line) for line in _next_steps(report))),
+        reading=(*reading_lines(report.reading), *_stored(report)),
     )
 
 
@@ -385,6 +387,13 @@ def _set_aside(report: ReliabilityReport) -> Iterator[Section]:
         )  # fmt: skip
 
 
+def _stored(report: ReliabilityReport) -> Iterator[str]:
+    """Yield the runs of a store that do not count, in one line."""
+    if report.set_aside:
+        reasons = "; ".join(f"{row.n:,}: {row.why}" for row in report.set_aside[:MOST_REASONS])
+        yield f"Left out: {counted(_n_left_out(report), 'run')} ({reasons})"
+
+
 def _n_left_out(report: ReliabilityReport) -> int:
     return sum(row.n for row in report.set_aside)
 
@@ -397,9 +406,6 @@ def _next_steps(report: ReliabilityReport) -> Iterator[str]:
         runs = f"{k.min:,}" if k.min == k.max else f"{k.min:,} to {k.max:,} (median {k.median:g})"
         yield f"runs a task without perturbation: {runs}"
     yield from _perturbed(report)
-    if report.set_aside:
-        reasons = "; ".join(f"{row.n:,}: {row.why}" for row in report.set_aside[:MOST_REASONS])
-        yield Name(f"left out {counted(_n_left_out(report), 'run')} ({reasons})")
     worst = next(iter(report.tasks), None)
     if worst is not None and worst.score is not None and worst.n_runs > 1:
         yield Name(

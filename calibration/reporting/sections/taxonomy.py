@@ -9,10 +9,10 @@ from calibration.reporting.document import (
     Document,
     Name,
     Section,
-    Words,
     batches_read,
     notes,
     percent,
+    reading_lines,
     table_of,
     usd,
 )
@@ -111,6 +111,7 @@ def fitted_credit(fit: CreditFit) -> Document:
             "1 is the worth of a run of success, 0 that of a run of the classes that earn nothing.",
         ),
         sections=tuple(_fit_sections(fit, unit)),
+        reading=(*reading_lines(fit.reading), *filter(None, (fit.reading.folded_line,))),
         footer=f"fingerprint {fit.fingerprint}",
     )
 
@@ -168,9 +169,6 @@ def _fit_sections(fit: CreditFit, unit: str) -> Iterator[Section]:
             ),
         ),
     )
-    if fit.set_aside:
-        said = (Words(text=f"{counted(n, 'row')}: {why}.") for why, n in fit.set_aside.items())
-        yield Section(title="Skipped rows", blocks=tuple(said))
 
 
 def _wide(found: Estimate) -> str:

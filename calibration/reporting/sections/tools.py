@@ -29,6 +29,7 @@ from calibration.reporting.document import (
     percent_cell,
     percent_figure,
     percent_number,
+    reading_lines,
     table_of,
 )
 from calibration.text import counted
@@ -63,6 +64,7 @@ def document(found: ToolAnalysis) -> Document:
             *_set_aside(found),
         ),
         brief=tuple(Words(text=text, kind=kind) for text, kind in _brief(found)),
+        reading=reading_lines(found.reading),
     )
 
 
@@ -133,9 +135,6 @@ def _brief(found: ToolAnalysis) -> Iterator[tuple[str, str]]:
             f"{LOOP} times or more, in a row in {found.loops.n_in_a_row:,}",
             "warning",
         )
-    if found.set_aside:
-        n = sum(row.n for row in found.set_aside)
-        yield f"{counted(n, 'row')} skipped; --full says why", "warning"
     worst = next((of for of in found.worst if of.correct is False), None)
     if worst is not None:
         yield f"Look at first: {worst.conversation_id}", "text"
@@ -395,7 +394,16 @@ def grading(found: GradingAnalysis) -> Document:
         about=(PROPOSED,),
         sections=tuple(sections),
         brief=(_graders(found.graders), Words(text=PROPOSED, kind="small")),
+        reading=tuple(_not_read(found)),
     )
+
+
+def _not_read(found: GradingAnalysis) -> Iterator[str]:
+    """Yield the runs that could not be read, in one line."""
+    if found.set_aside:
+        n = sum(row.n for row in found.set_aside)
+        reasons = "; ".join(f"{row.n:,}: {row.reason}" for row in found.set_aside[:3])
+        yield f"Left out: {n:,} of {counted(found.n_traces + n, 'run')} ({reasons})"
 
 
 def _graders(graders: tuple[GraderResult, ...]) -> Table:

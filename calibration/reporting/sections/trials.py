@@ -21,7 +21,6 @@ from calibration.analyses.reliability.trials import (
     TrialGroup,
     TrialsAnalysis,
 )
-from calibration.analyses.success_rate.report import LeftOutRows
 from calibration.reporting.document import (
     Block,
     Document,
@@ -35,6 +34,7 @@ from calibration.reporting.document import (
     number,
     percent,
     percent_number,
+    reading_lines,
     table_of,
     usd,
 )
@@ -47,6 +47,7 @@ from calibration.reporting.sections.success_rate import (
     small,
 )
 from calibration.statistics.resampling import GAFFKE
+from calibration.tables.reading import REASONS, MissingOutcome, Reading
 from calibration.text import counted
 from calibration.text import points as half_points
 
@@ -79,7 +80,7 @@ def trials(found: TrialsAnalysis) -> Document:
         (by_group("tier"), list(_groups("tier", found.by_tier))),
         ("Against the baseline", list(_baseline(found.baseline))),
         ("Tasks", list(_tasks(found))),
-        ("What was left out", _set_aside(found.set_aside)),
+        ("What was left out", list(_left_out(found.reading, found.missing_outcome))),
         ("How it was made", [_made(found)]),
     ]
     few = found.notes[:2]
@@ -92,7 +93,31 @@ def trials(found: TrialsAnalysis) -> Document:
             Section(title=title, blocks=tuple(blocks)) for title, blocks in parts if blocks
         ),
         brief=(Words(text=about[0]), main, *answers, *_listed(few)),
+        reading=reading_lines(found.reading),
     )
+
+
+def _left_out(
+    readings: Reading | tuple[Reading, ...], missing: MissingOutcome | None = None
+) -> Iterator[Block]:
+    """Yield the rows that do not count, by reason, and what pass@1 is whatever they were."""
+    tables = (readings,) if isinstance(readings, Reading) else readings
+    cells = [
+        (
+            REASONS[one.code], count(one.rows),
+            Name("" if one.first is None else f"{Path(table.place).name}, {one.first}"),
+        )
+        for table in tables
+        for one in table.left_out
+    ]  # fmt: skip
+    if cells:
+        yield table_of("", ("reason", "rows", "for instance"), cells)
+    if missing is not None:
+        limits = f" {between(missing.limits, 1)}" if missing.limits else ""
+        yield small(
+            f"pass@1 is {percent(missing.low)} if all trials left out failed, "
+            f"{percent(missing.high)} if all passed{limits}."
+        )
 
 
 def by_group(name: str) -> str:
@@ -329,9 +354,11 @@ def _task_row(one: TaskTrials, first: int, largest: int) -> tuple[str, ...]:
     )
 
 
-def _set_aside(rows: Iterable[LeftOutRows]) -> list[Block]:
-    cells = [(of.reason, count(of.n), Name(", ".join(of.examples))) for of in rows]
-    return [table_of("", ("reason", "rows", "for instance"), cells)] if cells else []
+def _set_aside(found: TaskAudit) -> list[Block]:
+    if found.reading is not None:
+        return list(_left_out(found.reading))
+    cells = [(of.reason, count(of.n), Name(", ".join(of.examples))) for of in found.set_aside]
+    return [table_of("", ("reason", "runs", "for instance"), cells)] if cells else []
 
 
 def _made(found: TrialsAnalysis) -> Facts:
@@ -370,7 +397,7 @@ def task_audit(found: TaskAudit) -> Document:
     parts: list[tuple[str, list[Block]]] = [
         ("", [main, *words, *_listed(found.notes)]),
         ("Tasks", list(_audited_tasks(found))),
-        ("What was left out", _set_aside(found.set_aside)),
+        ("What was left out", _set_aside(found)),
     ]
     return Document(
         title=f"Tasks: {remarkable:,} of {counted(found.n_tasks, 'task')} to look at, "
@@ -380,6 +407,10 @@ def task_audit(found: TaskAudit) -> Document:
             Section(title=title, blocks=tuple(blocks)) for title, blocks in parts if blocks
         ),
         brief=(main, *words, *_listed(found.notes)),
+        reading=(
+            *reading_lines(found.reading),
+            *(f"Left out: {of.n:,} {of.reason}." for of in found.set_aside),
+        ),
     )
 
 
@@ -447,6 +478,7 @@ def trial_plan(found: TrialPlan) -> Document:
         title=f"{figure_} to {half_points(found.half_width)} ({level}){for_tasks}",
         about=(Name(f"basis: {found.basis}"),),
         sections=tuple(Section(title="", blocks=tuple(_case(found, case))) for case in found.cases),
+        reading=reading_lines(found.reading),
     )
 
 
