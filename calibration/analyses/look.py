@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
-from calibration.errors import CalibrationError, InputError
+from calibration.errors import CalibrationError, InputError, LeftOutError
 from calibration.files import SHAPE_BYTES, check_kind, csv_shape, encoding_of
 from calibration.records import SetAside
 from calibration.runs.columns import HeldValues, held_values
@@ -29,7 +29,18 @@ from calibration.runs.recognition import (
 from calibration.runs.results import Example, SetAsideRows
 from calibration.runs.sources import open_files
 from calibration.tables import words
-from calibration.tables.columns import ALIASES, Header, chosen_columns, normalised
+from calibration.tables.columns import ALIASES, normalised
+from calibration.tables.labels import (
+    LabelTable,
+    VerdictTable,
+    WordsRead,
+    latest_labels,
+    latest_verdicts,
+    read_labels,
+    read_verdict_rows,
+    reading_of_answers,
+)
+from calibration.tables.labels import counted as counted_rows
 from calibration.tables.layout import is_numbered_rater
 from calibration.tables.reading import (
     FirstRow,
@@ -38,8 +49,9 @@ from calibration.tables.reading import (
     ReadingOptions,
     left_out,
 )
-from calibration.tables.rows import OpenTable, open_table
-from calibration.tables.scales import OutcomeColumn, Outcomes, read_outcomes
+from calibration.tables.scales import OutcomeWords
+from calibration.tables.trials import TrialSource, read_trials
+from calibration.tables.vocabulary import check_words, read_words
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.text import counted
 from calibration.trace_formats.base import Importer, ImportSettings
@@ -60,6 +72,7 @@ TEXTS = {"prompt", "response", "steps", "messages", "transcript", "inputs"}  # o
 OF_ONE_RUN = {*ALIASES["cost_usd"], *ALIASES["latency_s"], *ALIASES["workflow"]}
 OF_JUDGES = {"judge", "judge_id", "sample", "of_all", "cause", "grade", "reason"}
 LISTED_ROLES = ("trace_id", "outcome", "cost_usd", "task_id")
+OF_VERDICTS = ("--judge", "NAME")
 # What is said of words that are no outcome.
 NOT_TAKEN = {
     "missing_outcome": "missing",
@@ -320,12 +333,14 @@ def _runs(file: _File) -> Look:
         if not isinstance(engine, DuckDB):
             raise InputError(f"{file.path}: is no file")
         n_rows, held = held_values(columns, engine, zone=run_options.timezone)
-        if n_rows <= FEW_ROWS:
+        is_trials = _is_trials(table)
+        if n_rows <= FEW_ROWS and is_trials:
+            reading = _reading_of_trials(file)
+        elif n_rows <= FEW_ROWS:
             reading = reading_of_runs(production_counts(table, outcomes))
         else:
             reading = _reading_of_many(table, outcomes, n_rows, held)
     used, columns_found = table.columns.used, table.columns.columns
-    is_trials = _is_trials(table)
     by_role = {
         role: name
         for role, name in columns_found.by_role.items()
@@ -339,8 +354,6 @@ def _runs(file: _File) -> Look:
         else _content(role, used.get(role), held.get(role))
         for role in dict.fromkeys((*(() if is_trials else LISTED_ROLES), *shown))
     ]
-    if is_trials and table.columns.is_numbered:
-        reading = replace(reading, notes=reading.notes[1:])
     return Look(
         used_for=TRIALS if is_trials else RUNS,
         command=_command("trials" if is_trials else "report", file, renamed),
@@ -357,8 +370,18 @@ def _is_trials(table: RunTable) -> bool:
     return {"task_id", "trial"} <= used and not is_for_report
 
 
+def _reading_of_trials(file: _File) -> Reading:
+    """Return what is read of a table of trials, also where too much is left out."""
+    try:
+        return read_trials(TrialSource(source=file.path, options=file.options))[0].reading
+    except LeftOutError as error:
+        if isinstance(error.reading, Reading):
+            return error.reading
+        raise
+
+
 def _reading_of_many(
-    table: RunTable, outcomes: Outcomes, n_rows: int, held: Mapping[str, HeldValues]
+    table: RunTable, outcomes: OutcomeWords, n_rows: int, held: Mapping[str, HeldValues]
 ) -> Reading:
     """Return what is left out of a large table, by its outcomes and ids alone."""
     set_aside = unreadable_lines(table.columns.source)
@@ -405,16 +428,11 @@ def _content(role: str, column: str | None, held: HeldValues | None) -> RoleCont
     )
 
 
-def _outcome_content(column: str, outcomes: Outcomes) -> RoleContent:
+def _outcome_content(column: str, outcomes: OutcomeWords) -> RoleContent:
     """Return the words of the outcome, and what each is taken as."""
     taken_as = outcomes.words
     listed = Counter(outcomes.counts).most_common()
     gone = {words.clean(text): reason for text, reason in outcomes.left_out.items()}
-    missing = {
-        "missing_outcome": "missing",
-        "unknown_outcome": "unknown",
-        "not_run": "not finished",
-    }
     return RoleContent(
         role="outcome",
         column=column,
@@ -476,84 +494,89 @@ def _ratings(file: _File) -> Look:
 
 
 def _labels(file: _File) -> Look:
-    return _answers(file, LABELS, {"trace_id": "trace_id", "reviewer": "rater", "outcome": "label"})
+    """Describe a table of labels as `asr labels import` reads it."""
+    table = read_labels(file.path, file.options)
+    taken_as = read_words(table, file.taxonomy, file.options)
+    gone = counted_rows(table.left_out)
+    rows = []
+    for row in table.rows:
+        if not taken_as.taken_as[row.outcome]:
+            gone.add("skipped", row.line)
+        elif row.exposed:
+            gone.add("not_blind", row.line)
+        else:
+            rows.append(row)
+    latest_labels(rows, table.place, gone)
+    people = Counter(row.reviewer for row in table.rows)
+    return _answers(file, table, taken_as, gone.listed(), {"reviewer": people})
 
 
 def _verdicts(file: _File) -> Look:
-    return _answers(file, VERDICTS, {"trace_id": "trace_id", "judge": "judge", "outcome": "label"})
+    """Describe a table of verdicts as `asr verdicts import` reads it."""
+    table = read_verdict_rows(file.path, file.options, graded=True)
+    taken_as = read_words(table, file.taxonomy, file.options)
+    gone = counted_rows(table.left_out)
+    latest_verdicts(table.rows, table.place, gone)
+    judges = Counter(row.judge for row in table.rows)
+    return _answers(file, table, taken_as, gone.listed(), {"judge": judges})
 
 
-def _answers(file: _File, used_for: str, aliases: Mapping[str, str]) -> Look:
-    """Describe a table of labels of people, or of verdicts of a judge."""
-    table = open_table(file.path, file.options)
-    by_role = _answer_columns(table, file.options, aliases)
-    counts = {role: Counter[str]() for role in by_role}
-    for _, row in table.rows:
-        for role, name in by_role.items():
-            counts[role][words.cell(row.get(name))] += 1
-    name = by_role["outcome"]
-    column = OutcomeColumn(
-        place=table.place, name=name, role_name=normalised(name), counts=counts["outcome"]
-    )
-    notes: tuple[str, ...] = ()
+def _answers(
+    file: _File,
+    table: LabelTable | VerdictTable,
+    taken_as: WordsRead,
+    gone: Sequence[LeftOut],
+    people: Mapping[str, Counter[str]],
+) -> Look:
+    """Describe labels of people, or verdicts of a judge."""
+    notes = []
     try:
-        outcomes = read_outcomes(
-            [column], taxonomy=file.taxonomy, options=file.options.outcomes(is_named=True)
-        )
-        outcome, notes = _outcome_content(name, outcomes), outcomes.notes
-        taken_as = outcomes.words
+        check_words(table, taken_as)
     except InputError as error:
-        question = str(error).removeprefix(f"{table.place}: ")
-        notes = (f"`asr calibrate` takes any classes; a store asks: {question}.",)
-        outcome, taken_as = _text_content("outcome", name, counts["outcome"]), {}
-    missing = sum(n for word, n in counts["outcome"].items() if words.is_missing(word))
-    reading = Reading(
-        place=table.place,
-        rows=table.n_rows,
-        used=counts["outcome"].total() - missing,
-        layout=used_for,
-        columns={role: by_role.get(role) for role in aliases},
-        not_read=tuple(name for name in table.columns if name not in by_role.values()),
-        words={"outcome": taken_as} if taken_as else {},
-        left_out=(*table.left_out.listed(), *_without_answer(missing)),
-        max_left_out=None,
-        notes=notes,
+        question = str(error).removeprefix(f"{file.path}, ")
+        notes.append(f"A store does not take all of them: {question}. `asr calibrate` may.")
+    is_labels = isinstance(table, LabelTable)
+    by_role = table.columns.by_role
+    traces = Counter(row.trace_id for row in table.rows)
+    counts = {"trace_id": traces, **people}
+    outcome = RoleContent(
+        role="outcome",
+        column=by_role.get("outcome"),
+        known=sum(n for word, n in table.counts.items() if taken_as.taken_as[word]),
+        different=len(table.counts),
+        words=tuple(
+            WordCount(word=word, taken_as=_as_read(word, taken_as.taken_as[word]), rows=n)
+            for word, n in table.counts.most_common(MOST_VALUES)
+        ),
     )
-    roles = (
-        outcome if role == "outcome" else _text_content(role, by_role[role], counts[role])
-        for role in by_role
+    contents = [
+        _text_content(role, by_role[role], counts[role]) for role in counts if role in by_role
+    ]
+    renamed = {
+        role: by_role[role]
+        for role in (*counts, "outcome")
+        if role in by_role and by_role[role] != role
+    }
+    command, further = ("labels import", ()) if is_labels else ("verdicts import", OF_VERDICTS)
+    reading = reading_of_answers(
+        table, gone, roles=(*counts, "outcome"), words=taken_as, notes=notes
     )
-    renamed = {role: column for role, column in by_role.items() if role != column}
-    command = "labels import" if used_for == LABELS else "verdicts import"
-    further = () if used_for == LABELS else ("--judge", "NAME")
     return Look(
-        used_for=used_for,
-        command=_command(command, file, renamed, further),
+        used_for=LABELS if is_labels else VERDICTS,
+        command=_command(
+            command,
+            file,
+            {} if isinstance(table, LabelTable) and table.is_wide else renamed,
+            further,
+        ),
         written=file.written,
-        roles=tuple(roles),
+        roles=(*contents, outcome),
         reading=reading,
     )
 
 
-def _without_answer(n: int) -> tuple[LeftOut, ...]:
-    return (left_out("missing_outcome", n),) if n else ()
-
-
-def _answer_columns(
-    table: OpenTable, options: ReadingOptions, aliases: Mapping[str, str]
-) -> dict[str, str]:
-    """Return the columns of a table of answers, by role."""
-    header = Header.of(table.columns, table.place, aliases)
-    by_role = chosen_columns(header, options.columns, tuple(aliases))
-    for role, listed in aliases.items():
-        names = (role, *ALIASES.get(listed, (listed,)))
-        present = header.there(names, by_role.values())
-        if role not in options.columns and present:
-            by_role[role] = present[0]
-    for role in ("trace_id", "outcome"):
-        if role not in by_role:
-            raise InputError(f"{table.place}: no column holds the {role}: --column {role}=NAME")
-    return {role: by_role[role] for role in aliases if role in by_role}
+def _as_read(word: str, taken_as: str) -> str:
+    return ("missing" if not taken_as else taken_as) if word != taken_as else ""
 
 
 def _text_content(role: str, column: str, counts: Counter[str]) -> RoleContent:
@@ -592,14 +615,15 @@ def _command(
     if options.raters:
         listed = (f'"{name}"' if "," in name else name for name in options.raters)
         parts += ["--raters", ",".join(listed)]
-    for option, value in (
+    numbers: tuple[tuple[str, object], ...] = (
         ("--scale", options.scale),
         ("--pass-at", None if options.pass_at is None else f"{options.pass_at:g}"),
         ("--max-left-out", options.max_left_out),
         ("--decimal", options.decimal),
         ("--dates", options.dates),
         ("--encoding", options.encoding),
-    ):
-        parts += [] if value is None else [option, str(value)]
+    )
+    for option, setting in numbers:
+        parts += [] if setting is None else [option, str(setting)]
     parts += ["--latest"] if options.latest else []
     return "asr " + shlex.join(parts)

@@ -1,7 +1,7 @@
 """Columns of a source, read by type (see `sql/functions.sql`), and the rows that count."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -19,8 +19,10 @@ from calibration.records import (
 )
 from calibration.runs.cells import LENGTHS, NO_WORKFLOW
 from calibration.runs.engines import DuckDB, Engine, Kind, Query, Relation, kind_of, query, quoted
-from calibration.runs.recognition import NUMBERS, Recognised, RunColumns
+from calibration.runs.recognition import NUMBERS, RUN_NUMBER, Recognised, RunColumns
 from calibration.runs.results import PERTURBED, verdict_names
+from calibration.runs.sources import Source
+from calibration.tables import words
 from calibration.tables.reading import REASONS as WHY
 
 OF_GATES = ("tier", "category", "loops", "data_corruption", "tags")
@@ -137,7 +139,8 @@ class HeldValues:
 
 # The columns of `given` in which the values of a role are.
 _RANGES = {"cost_usd": "cost_read", "latency_s": "latency", "started_at": "at"}
-_IDS, _LISTED = ("trace_id", "task_id"), ("trial", "workflow", "model", VERSION)
+_QUICK: tuple[Kind, ...] = ("number", "text", "moment", "naive", "nothing")
+_IDS, _LISTED = ("trace_id", "task_id"), ("trial", "workflow", "model", "agent_version")
 
 
 def held_values(
@@ -145,21 +148,25 @@ def held_values(
 ) -> tuple[int, dict[str, HeldValues]]:
     """Return the number of rows, and what the columns of the main roles hold, but the outcome.
 
-    One statement reads the used columns once; texts of which there are many are counted by their
-    hashes.
+    A large text file is read once, its used columns are kept. Texts are counted as they are
+    written: cleaning each of a million takes longer than reading them.
     """
-    rows = given(columns, zone=zone)
-    ranges = {role: name for role, name in _RANGES.items() if role in columns.used}
-    texts = [role for role in (*_IDS, *_LISTED) if role in columns.used]
+    columns = _kept_columns(columns, engine)
+    source, used = columns.source, columns.used
+    ranges = [role for role in _RANGES if role in used]
+    rows = _quick_ranges(columns, ranges) if source.large else None
+    if rows is None:
+        few = replace(columns, used={role: used[role] for role in ranges})
+        listed = ",\n  ".join(['1 AS "one"', *(f'"{_RANGES[r]}" AS "{r}"' for r in ranges)])
+        text = f'SELECT\n  {listed}\nFROM "given"'
+        rows = Query("ranges", text, {}, {"given": given(few, zone=zone)})
     parts = ['count(*) AS "n"']
-    for role, name in ranges.items():
-        parts += [f'count("{name}") AS "known_{role}"']
-        parts += [f'{end}("{name}") AS "{end}_{role}"' for end in ("min", "max")]
-    for role in texts:
+    for role in ranges:
         parts += [f'count("{role}") AS "known_{role}"']
-        parts += [f'approx_count_distinct("{role}") AS "about_{role}"']
-    text = "SELECT\n  " + ",\n  ".join(parts) + '\nFROM "given"'
-    found = engine.run(Query("held", text, {}, {"given": rows})).iloc[0].to_dict()
+        parts += [f'{end}("{role}") AS "{end}_{role}"' for end in ("min", "max")]
+    text = "SELECT\n  " + ",\n  ".join(parts) + '\nFROM "ranges"'
+    read = Query("held", text, {}, {"ranges": rows})
+    found = engine.run(read).iloc[0].to_dict()
     held = {
         role: HeldValues(
             known=int(found[f"known_{role}"]),
@@ -168,27 +175,72 @@ def held_values(
         )
         for role in ranges
     }
-    for role in texts:
-        known, about = int(found[f"known_{role}"]), int(found[f"about_{role}"])
-        is_listed = role not in _IDS and about <= MOST_LISTED
-        held[role] = _held_texts(rows, engine, role, known, is_listed=is_listed)
+    for role in (*_IDS, *_LISTED):
+        if role in used and used[role] != RUN_NUMBER:
+            held[role] = _held_texts(source, engine, used[role], is_id=role in _IDS)
     return int(found["n"]), held
 
 
-def _held_texts(
-    rows: Query, engine: DuckDB, role: str, known: int, *, is_listed: bool
-) -> HeldValues:
-    if not is_listed:
-        text = f'SELECT hash("{role}") AS "id" FROM "given" WHERE "{role}" IS NOT NULL'
-        different, _ = engine.distinct(Query("ids", text, {}, {"given": rows}), "id", known)
-        return HeldValues(known=known, different=different)
+def _kept_columns(columns: RunColumns, engine: DuckDB) -> RunColumns:
+    """Return the used columns of a large text file as a table; others as they are."""
+    source = columns.source
+    if not (source.texts and source.large):
+        return columns
+    names = ",\n  ".join(map(quoted, sorted(set(columns.used.values()))))
+    rows = Query("used_columns", f'SELECT\n  {names}\nFROM "source"', {}, {"source": source.table})
+    table = engine.keep(rows, "used_columns")
+    return replace(columns, source=replace(source, table=table, file=None, row=None))
+
+
+def _quick_ranges(columns: RunColumns, roles: Sequence[str]) -> Query | None:
+    """Return numbers and times of many rows as the engine reads them; None where it cannot.
+
+    A value that it does not read is not known here, a report may read it.
+    """
+    source, listed = columns.source, ['1 AS "one"']
+    for role in roles:
+        column, kind = quoted(columns.used[role]), kind_of(source.columns[columns.used[role]])
+        if role in columns.decimals or columns.clock != "iso" or kind not in _QUICK:
+            return None
+        type_name = "TIMESTAMPTZ" if role == "started_at" else "DOUBLE"
+        value = f"TRY_CAST({column} AS {type_name})"
+        if role == "latency_s" and columns.milliseconds:
+            value += " / 1000"
+        if role != "started_at":
+            value = f"CASE WHEN isfinite({value}) THEN {value} END"
+        listed.append(f'{value} AS "{role}"')
+    text = "SELECT\n  " + ",\n  ".join(listed) + '\nFROM "source"'
+    return Query("ranges", text, {}, {"source": source.table})
+
+
+def _held_texts(source: Source, engine: DuckDB, column: str, *, is_id: bool) -> HeldValues:
+    missing = ", ".join(f"'{word}'" for word in sorted(words.MISSING))
+    value = f"CAST({quoted(column)} AS VARCHAR)"
     text = (
-        f'SELECT "{role}" AS "value", count(*) AS "n" FROM "given" WHERE "{role}" IS NOT NULL '
-        "GROUP BY 1 ORDER BY 2 DESC, 1"
+        f'SELECT {value} AS "value" FROM "source" '
+        f"WHERE {quoted(column)} IS NOT NULL AND {value} NOT IN ({missing})"
     )
-    listed = engine.run(Query("values", text, {}, {"given": rows}))
-    counts = dict(zip(listed["value"].tolist(), map(int, listed["n"]), strict=True))
-    return HeldValues(known=known, different=len(counts), counts=counts)
+    texts = Query("texts", text, {}, {"source": source.table})
+    about = 'SELECT count(*) AS "n", approx_count_distinct("value") AS "about" FROM "texts"'
+    row = engine.run(Query("about", about, {}, {"texts": texts})).iloc[0]
+    known = int(row["n"])
+    if is_id or int(row["about"]) > MOST_LISTED:
+        ids = Query("ids", 'SELECT hash("value") AS "id" FROM "texts"', {}, {"texts": texts})
+        different, _ = engine.distinct(ids, "id", known)
+        return HeldValues(known=known, different=different)
+    listed = engine.run(
+        Query(
+            "values",
+            'SELECT "value", count(*) AS "n" FROM "texts" GROUP BY 1 ORDER BY 2 DESC, 1',
+            {},
+            {"texts": texts},
+        )
+    )
+    counts: Counter[str] = Counter()
+    for value, n in zip(listed["value"].tolist(), listed["n"].tolist(), strict=True):
+        if not words.is_missing(words.clean(value)):
+            counts[words.clean(value)] += int(n)
+    return HeldValues(known=counts.total(), different=len(counts), counts=counts)
 
 
 def _end(value: Any) -> float | datetime | None:

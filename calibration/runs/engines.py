@@ -201,11 +201,12 @@ def word_macros() -> str:
     # Of a text that is clean.
     fold = "regexp_replace(lower(given), '[\\s_/-]+', '_', 'g')"
     return f"""
-CREATE OR REPLACE TEMP MACRO clean_of(given) AS
+CREATE OR REPLACE TEMP MACRO clean_of_any(given) AS
   trim(
     translate(given, '{words.BLANKS}{dropped}', '{" " * len(words.BLANKS)}'),
     ' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)
   );
+CREATE OR REPLACE TEMP MACRO clean_of(given) AS clean_of_any(given);
 CREATE OR REPLACE TEMP MACRO present_of(given) AS
   CASE
     WHEN length(given) <= {longest} AND clean_of(given) IN ({texts(words.MISSING)}) THEN NULL
