@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pandas as pd
 import pytest
 from click.testing import Result
@@ -14,7 +15,10 @@ from click.testing import Result
 from calibration.analyses import look as looks
 from calibration.analyses.look import look_at
 from calibration.errors import InputError
+from calibration.runs.engines import macros
+from calibration.tables import words
 from calibration.tables.reading import ReadingOptions
+from calibration.tables.scales import PASS_OR_FAIL
 from tests.cli_runs import Run, asr, data
 
 __all__ = ["asr"]
@@ -58,7 +62,7 @@ def test_runs_are_shown_by_role_with_the_command_to_paste(asr: Run) -> None:
         "cost_usd cost $0.0100 to $0.20, 20 known",
         "task_id (none) each run is a task of its own",
         "not read comment",
-        "Outcomes are pass or fail: the rate is the pass rate. A rate of five classes needs classes.",
+        PASS_OR_FAIL,
         "1 outcome written NA was taken as missing.",
         "Left out: 1 of 20 rows (1 without an outcome, first line 21)",
         "asr report runs.csv --column trace_id=id --column outcome=passed --column cost_usd=cost",
@@ -244,3 +248,28 @@ def test_the_library_asks_the_same(tmp_path: Path) -> None:
     path.write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="no column holds the outcome"):
         look_at(path)
+
+
+def test_texts_that_are_plain_are_as_clean_as_others() -> None:
+    texts = [
+        "a",
+        " a",
+        "a ",
+        "a b",
+        "a\t",
+        "\na",
+        "\u00a0a",
+        "a\u200b",
+        "\u00e9",
+        "",
+        " ",
+        "-",
+        "a\x7f",
+    ]
+    with duckdb.connect() as connection:
+        connection.execute(macros("functions", "functions_duckdb"))
+        rows = connection.execute(
+            "SELECT given, clean_of(given), clean_of_any(given) FROM unnest($1) AS listed(given)",
+            [texts],
+        ).fetchall()
+    assert [(one, two) for _, one, two in rows] == [(words.clean(t), words.clean(t)) for t in texts]

@@ -110,7 +110,7 @@ class RoleContent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class FileLook:
     """What a file is for, and how the command that reads it would read it.
 
     `used_for` : traces, runs, trials, ratings, labels or verdicts. `command` : to paste.
@@ -126,7 +126,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _File:
+class _LookedFile:
     """A file, how it is written, and the names of its columns."""
 
     path: Path
@@ -142,7 +142,7 @@ class _File:
 
 def look_at(
     path: Path, options: ReadingOptions | None = None, *, taxonomy: Taxonomy | None = None
-) -> Look:
+) -> FileLook:
     """Return what a file is for and how it would be read.
 
     Parameters
@@ -170,7 +170,7 @@ def look_at(
     raise InputError(_question(file, questions)) from next(iter(questions.values()))
 
 
-def _question(file: _File, questions: Mapping[str, CalibrationError]) -> str:
+def _question(file: _LookedFile, questions: Mapping[str, CalibrationError]) -> str:
     """Return the question of the likeliest kind, and what was tried."""
     tried = list(questions)
     listed = " and ".join([", ".join(tried[:-1]), tried[-1]] if tried[1:] else tried)
@@ -185,9 +185,11 @@ def _question(file: _File, questions: Mapping[str, CalibrationError]) -> str:
 # --- the file, and what it may be for ------------------------------------------------------------
 
 
-def _opened(path: Path, options: ReadingOptions, taxonomy: Taxonomy) -> _File:
+def _opened(path: Path, options: ReadingOptions, taxonomy: Taxonomy) -> _LookedFile:
     if path.is_dir():
-        return _File(path=path, written="a folder", columns=(), options=options, taxonomy=taxonomy)
+        return _LookedFile(
+            path=path, written="a folder", columns=(), options=options, taxonomy=taxonomy
+        )
     with open_text(path) as content:
         begins = content.read(SHAPE_BYTES)
     if begins.startswith(PARQUET):
@@ -195,7 +197,9 @@ def _opened(path: Path, options: ReadingOptions, taxonomy: Taxonomy) -> _File:
     else:
         check_kind(path, begins)
         written, columns = _text_columns(path, begins, options)
-    return _File(path=path, written=written, columns=columns, options=options, taxonomy=taxonomy)
+    return _LookedFile(
+        path=path, written=written, columns=columns, options=options, taxonomy=taxonomy
+    )
 
 
 def _text_columns(
@@ -222,10 +226,10 @@ def _text_columns(
     return f"{separated}, {encoding}", tuple(map(words.clean, shape.cells))
 
 
-Guess = Callable[[_File], Look]
+Guess = Callable[[_LookedFile], FileLook]
 
 
-def _guesses(file: _File) -> Iterator[tuple[str, Guess]]:
+def _guesses(file: _LookedFile) -> Iterator[tuple[str, Guess]]:
     """Yield what a file may be for, the likeliest first."""
     importer = _importer(file)
     names = file.names
@@ -256,14 +260,14 @@ def _guesses(file: _File) -> Iterator[tuple[str, Guess]]:
             yield used_for, guess
 
 
-def _importer(file: _File) -> Importer | None:
+def _importer(file: _LookedFile) -> Importer | None:
     try:
         return detect(file.path)
     except InputError:
         return None
 
 
-def _not_traces(file: _File) -> Look:
+def _not_traces(file: _LookedFile) -> FileLook:
     """Raise the error of a file that holds no traces."""
     return _traces(file, detect(file.path))
 
@@ -271,7 +275,7 @@ def _not_traces(file: _File) -> Look:
 # --- what each kind holds ------------------------------------------------------------------------
 
 
-def _traces(file: _File, importer: Importer) -> Look:
+def _traces(file: _LookedFile, importer: Importer) -> FileLook:
     """Describe the first traces of a file."""
     items = list(islice(importer.read(file.path, ImportSettings()), MOST_TRACES + 1))
     is_whole = len(items) <= MOST_TRACES
@@ -313,7 +317,7 @@ def _traces(file: _File, importer: Importer) -> Look:
             if one.found
         ),
     ]
-    return Look(
+    return FileLook(
         used_for=TRACES,
         command=f"asr import {shlex.quote(str(file.path))}",
         written=file.written,
@@ -322,7 +326,7 @@ def _traces(file: _File, importer: Importer) -> Look:
     )
 
 
-def _runs(file: _File) -> Look:
+def _runs(file: _LookedFile) -> FileLook:
     """Describe a table of runs, or of repeated trials of tasks."""
     run_options = RunOptions(taxonomy=file.taxonomy, reading=file.options)
     with open_files([file.path], encoding=file.options.encoding) as source:
@@ -354,7 +358,7 @@ def _runs(file: _File) -> Look:
         else _content(role, used.get(role), held.get(role))
         for role in dict.fromkeys((*(() if is_trials else LISTED_ROLES), *shown))
     ]
-    return Look(
+    return FileLook(
         used_for=TRIALS if is_trials else RUNS,
         command=_command("trials" if is_trials else "report", file, renamed),
         written=file.written,
@@ -370,7 +374,7 @@ def _is_trials(table: RunTable) -> bool:
     return {"task_id", "trial"} <= used and not is_for_report
 
 
-def _reading_of_trials(file: _File) -> Reading:
+def _reading_of_trials(file: _LookedFile) -> Reading:
     """Return what is read of a table of trials, also where too much is left out."""
     try:
         return read_trials(TrialSource(source=file.path, options=file.options))[0].reading
@@ -451,7 +455,7 @@ def _outcome_content(column: str, outcomes: OutcomeWords) -> RoleContent:
     )
 
 
-def _ratings(file: _File) -> Look:
+def _ratings(file: _LookedFile) -> FileLook:
     """Describe a table of ratings as `asr agreement` reads it."""
     from calibration.analyses.agreement.ratings import read_ratings
 
@@ -484,7 +488,7 @@ def _ratings(file: _File) -> Look:
         for role, name in reading.columns.items()
         if name is not None and name != role and role in ("item", "rater", "label")
     }
-    return Look(
+    return FileLook(
         used_for=RATINGS,
         command=_command("agreement", file, renamed if reading.layout == "long" else {}),
         written=file.written,
@@ -493,7 +497,7 @@ def _ratings(file: _File) -> Look:
     )
 
 
-def _labels(file: _File) -> Look:
+def _labels(file: _LookedFile) -> FileLook:
     """Describe a table of labels as `asr labels import` reads it."""
     table = read_labels(file.path, file.options)
     taken_as = read_words(table, file.taxonomy, file.options)
@@ -511,7 +515,7 @@ def _labels(file: _File) -> Look:
     return _answers(file, table, taken_as, gone.listed(), {"reviewer": people})
 
 
-def _verdicts(file: _File) -> Look:
+def _verdicts(file: _LookedFile) -> FileLook:
     """Describe a table of verdicts as `asr verdicts import` reads it."""
     table = read_verdict_rows(file.path, file.options, graded=True)
     taken_as = read_words(table, file.taxonomy, file.options)
@@ -522,12 +526,12 @@ def _verdicts(file: _File) -> Look:
 
 
 def _answers(
-    file: _File,
+    file: _LookedFile,
     table: LabelTable | VerdictTable,
     taken_as: WordsRead,
     gone: Sequence[LeftOut],
     people: Mapping[str, Counter[str]],
-) -> Look:
+) -> FileLook:
     """Describe labels of people, or verdicts of a judge."""
     notes = []
     try:
@@ -561,7 +565,7 @@ def _answers(
     reading = reading_of_answers(
         table, gone, roles=(*counts, "outcome"), words=taken_as, notes=notes
     )
-    return Look(
+    return FileLook(
         used_for=LABELS if is_labels else VERDICTS,
         command=_command(
             command,
@@ -599,7 +603,7 @@ def _counts(counts: Mapping[str, int]) -> tuple[WordCount, ...]:
 
 
 def _command(
-    name: str, file: _File, renamed: Mapping[str, str], further: Sequence[str] = ()
+    name: str, file: _LookedFile, renamed: Mapping[str, str], further: Sequence[str] = ()
 ) -> str:
     """Return the command that reads a file, with the columns and options that it needs."""
     options = file.options

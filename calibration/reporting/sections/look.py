@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from calibration.analyses.look import Look, RoleContent, WordCount
+from calibration.analyses.look import FileLook, RoleContent, WordCount
 from calibration.reporting.document import usd
 from calibration.text import counted, shown
 
@@ -18,7 +18,7 @@ WITHOUT = {
 }
 
 
-def look_lines(look: Look) -> Iterator[str]:
+def look_lines(look: FileLook) -> Iterator[str]:
     """Yield how a file is written, its columns by role, what is left out, and the command."""
     reading = look.reading
     yield f"{reading.place}: {counted(reading.rows, _noun(look))}, {look.written}"
@@ -42,7 +42,7 @@ def look_lines(look: Look) -> Iterator[str]:
     yield f"  {look.command}"
 
 
-def _noun(look: Look) -> str:
+def _noun(look: FileLook) -> str:
     return "run" if look.used_for == "traces" else "row"
 
 
