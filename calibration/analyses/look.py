@@ -170,6 +170,22 @@ def look_at(
     raise InputError(_question(file, questions)) from next(iter(questions.values()))
 
 
+def look_as(
+    path: Path,
+    used_for: str,
+    options: ReadingOptions | None = None,
+    *,
+    taxonomy: Taxonomy | None = None,
+) -> FileLook:
+    """Return how a file would be read that is for one use, whatever else it may be.
+
+    `used_for` is one of runs, trials, ratings, labels and verdicts. Raises CalibrationError with
+    the question of that use.
+    """
+    file = _opened(path, options or ReadingOptions(), taxonomy or default_taxonomy())
+    return _AS[used_for](file)
+
+
 def _question(file: _LookedFile, questions: Mapping[str, CalibrationError]) -> str:
     """Return the question of the likeliest kind, and what was tried."""
     tried = list(questions)
@@ -599,6 +615,15 @@ def _counts(counts: Mapping[str, int]) -> tuple[WordCount, ...]:
     return tuple(WordCount(word=word, taken_as="", rows=n) for word, n in listed)
 
 
+_AS: Mapping[str, Guess] = {
+    RUNS: _runs,
+    TRIALS: _runs,
+    RATINGS: _ratings,
+    LABELS: _labels,
+    VERDICTS: _verdicts,
+}
+
+
 # --- the command to paste ------------------------------------------------------------------------
 
 
@@ -606,10 +631,19 @@ def _command(
     name: str, file: _LookedFile, renamed: Mapping[str, str], further: Sequence[str] = ()
 ) -> str:
     """Return the command that reads a file, with the columns and options that it needs."""
-    options = file.options
-    columns: dict[str, str | None] = {**renamed, **options.columns}
-    parts = [*name.split(), str(file.path), *further]
-    for role, column in columns.items():
+    columns = {**renamed, **file.options.columns}
+    words_of = option_words(replace(file.options, columns=columns))
+    return "asr " + shlex.join([*name.split(), str(file.path), *further, *words_of])
+
+
+def option_words(options: ReadingOptions) -> list[str]:
+    """Return the options of a command that say the same.
+
+    >>> option_words(ReadingOptions(columns={"outcome": "ok", "trial": None}, pass_at=0.5))
+    ['--column', 'outcome=ok', '--column', 'trial=', '--pass-at', '0.5']
+    """
+    parts: list[str] = []
+    for role, column in options.columns.items():
         parts += ["--column", f"{role}={column or ''}"]
     for word, into in options.mapped.items():
         text = f"{word}={into}"
@@ -629,5 +663,4 @@ def _command(
     )
     for option, setting in numbers:
         parts += [] if setting is None else [option, str(setting)]
-    parts += ["--latest"] if options.latest else []
-    return "asr " + shlex.join(parts)
+    return [*parts, *(["--latest"] if options.latest else [])]
