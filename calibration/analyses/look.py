@@ -342,7 +342,12 @@ def _traces(file: _LookedFile, importer: Importer) -> FileLook:
     )
 
 
-def _runs(file: _LookedFile) -> FileLook:
+def _repeated(file: _LookedFile) -> FileLook:
+    """Describe a table of repeated runs of tasks, also under perturbations."""
+    return _runs(file, is_repeated=True)
+
+
+def _runs(file: _LookedFile, *, is_repeated: bool = False) -> FileLook:
     """Describe a table of runs, or of repeated trials of tasks."""
     run_options = RunOptions(taxonomy=file.taxonomy, reading=file.options)
     with open_files([file.path], encoding=file.options.encoding) as source:
@@ -353,9 +358,9 @@ def _runs(file: _LookedFile) -> FileLook:
         if not isinstance(engine, DuckDB):
             raise InputError(f"{file.path}: is no file")
         n_rows, held = held_values(columns, engine, zone=run_options.timezone)
-        is_trials = _is_trials(table)
+        is_trials = is_repeated or _is_trials(table)
         if n_rows <= FEW_ROWS and is_trials:
-            reading = _reading_of_trials(file)
+            reading = _reading_of_trials(file, is_perturbed_read=is_repeated)
         elif n_rows <= FEW_ROWS:
             reading = reading_of_runs(production_counts(table, outcomes))
         else:
@@ -390,10 +395,13 @@ def _is_trials(table: RunTable) -> bool:
     return {"task_id", "trial"} <= used and not is_for_report
 
 
-def _reading_of_trials(file: _LookedFile) -> Reading:
+def _reading_of_trials(file: _LookedFile, *, is_perturbed_read: bool) -> Reading:
     """Return what is read of a table of trials, also where too much is left out."""
     try:
-        return read_trials(TrialSource(source=file.path, options=file.options))[0].reading
+        table = TrialSource(
+            source=file.path, options=file.options, is_perturbed_read=is_perturbed_read
+        )
+        return read_trials(table)[0].reading
     except LeftOutError as error:
         if isinstance(error.reading, Reading):
             return error.reading
@@ -617,7 +625,7 @@ def _counts(counts: Mapping[str, int]) -> tuple[WordCount, ...]:
 
 _AS: Mapping[str, Guess] = {
     RUNS: _runs,
-    TRIALS: _runs,
+    TRIALS: _repeated,
     RATINGS: _ratings,
     LABELS: _labels,
     VERDICTS: _verdicts,

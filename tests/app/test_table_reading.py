@@ -125,3 +125,23 @@ def test_a_file_that_is_no_table_is_said(judge_page: AppTest) -> None:
 )
 def test_options_are_spoken_of_as_menus(said: str, shown: str) -> None:
     assert as_menus(said) == shown
+
+
+def test_repeated_runs_have_the_same_menus(world: NewStore, open_app: OpenApp) -> None:
+    world(labelled)
+    app = open_app("reliability", reviewer="lea")
+    rows = [f"c{k // 3},{k % 3},{'fine' if k % 2 else 'broken'}" for k in range(12)]
+    content = "\n".join(("case,attempt,passed", *rows))
+    app.file_uploader(key="reliability_runs_upload").set_value(
+        ("r.csv", content.encode(), "text/csv")
+    )
+    app.run()
+    (asked,) = [one.value for one in app.warning]
+    assert asked.startswith("r.csv: passed: no value is a class or says pass or fail")
+    menu(app, "fine (6)").set_value("pass").run()
+    menu(app, "broken (6)").set_value("fail").run()
+    assert not app.warning
+    assert menu(app, "task_id").value == "case"
+    (button,) = [b for b in app.button if b.label == "Measure"]
+    button.click().run()
+    assert "Measured on a file; nothing of it is stored." in texts(app)
