@@ -205,11 +205,12 @@ def word_macros() -> str:
     fold = "regexp_replace(lower(given), '[\\s_/-]+', '_', 'g')"
     return f"""
 CREATE OR REPLACE TEMP MACRO place_of(given, names) AS list_position(names, given) - 1;
-CREATE OR REPLACE TEMP MACRO clean_of(given) AS
+CREATE OR REPLACE TEMP MACRO clean_of_any(given) AS
   trim(
     translate(given, '{words.BLANKS}{dropped}', '{" " * len(words.BLANKS)}'),
     ' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)
   );
+CREATE OR REPLACE TEMP MACRO clean_of(given) AS clean_of_any(given);
 CREATE OR REPLACE TEMP MACRO missing_word(given) AS {among("given", words.MISSING)};
 CREATE OR REPLACE TEMP MACRO written_of(given) AS
   CASE
