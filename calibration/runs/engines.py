@@ -196,19 +196,20 @@ def word_macros() -> str:
     def texts(listed: Iterable[str]) -> str:
         return ", ".join("'" + text.replace("'", "''") + "'" for text in sorted(listed))
 
-    longest = max(map(len, words.MISSING))
     dropped = "".join(words.ZERO_WIDTH)
+    trimmed = " || ".join(f"chr({ord(sign)})" for sign in words.AROUND)
     # Of a text that is clean.
     fold = "regexp_replace(lower(given), '[\\s_/-]+', '_', 'g')"
     return f"""
 CREATE OR REPLACE TEMP MACRO clean_of(given) AS
-  trim(
-    translate(given, '{words.BLANKS}{dropped}', '{" " * len(words.BLANKS)}'),
-    ' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)
-  );
+  CASE
+    -- Plain texts, which are nearly all, are clean as they are.
+    WHEN regexp_matches(given, '^[!-~]([ -~]*[!-~])?$') THEN given
+    ELSE trim(translate(given, '{words.BLANKS}{dropped}', '{" " * len(words.BLANKS)}'), {trimmed})
+  END;
 CREATE OR REPLACE TEMP MACRO present_of(given) AS
   CASE
-    WHEN length(given) <= {longest} AND clean_of(given) IN ({texts(words.MISSING)}) THEN NULL
+    WHEN clean_of(given) IN ({texts(words.MISSING)}) THEN NULL
     ELSE nullif(clean_of(given), '')
   END;
 CREATE OR REPLACE TEMP MACRO truth_of_word(given) AS
