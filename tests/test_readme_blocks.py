@@ -1,4 +1,4 @@
-"""The lines of README.md that read tables or traces run as printed, on the files it shows or makes."""
+"""The lines of README.md that read tables or traces run as printed, on the files of README.md."""
 
 import os
 import re
