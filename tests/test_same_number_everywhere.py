@@ -73,7 +73,9 @@ def same_figures(found: Result[Any], printed: Mapping[str, Any]) -> None:
     """Assert that all figures are equal; where the tables come from is another matter."""
     own = json.loads(json.dumps(found.to_dict()))
     apart = {name for name in own.keys() & printed.keys() if own[name] != printed[name]}
-    assert own.keys() == printed.keys()
+    # The command adds what it is told of several judges and of the answers of the judge.
+    assert own.keys() <= printed.keys()
+    assert len(own) > len(apart) + 3
     assert apart <= {"source", "reading", "origin", "inputs", "fingerprint", "labels", "verdicts"}
 
 
