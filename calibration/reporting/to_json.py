@@ -774,7 +774,7 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
         "class_shares=found.class_changes[outcome] verdict=found.verdict rule=found.rule "
         "margin_pp=found.margin% non_inferior=found.non_inferior",
         ("calibrated", lambda of: False, "bool"),
-        "credit=credit[@classes] restated warnings marks origin fingerprint=origin.fingerprint",
+        "credit=credit[@classes] restated reading=readings warnings marks origin fingerprint=origin.fingerprint",
     ),
     "calibration.success_rate.comparison.Comparison": (
         "*asr paired n_pairs",

@@ -266,10 +266,11 @@ def check(found: list[tuple[Made, Figures | None, Figures | None]]) -> None:
     assert n_read >= LEAST_READ * len(found), f"{n_read} of {len(found)} read: {refused}"
 
 
-def test_what_says_nothing_of_the_runs_changes_no_value() -> None:
+@pytest.mark.parametrize("n", [200, pytest.param(N_TABLES, marks=pytest.mark.long)])
+def test_what_says_nothing_of_the_runs_changes_no_value(n: int) -> None:
     found, base = [], dict[str, tuple[Rows, Figures | None]]()
     with one_engine() as source_of:
-        for made in made_tables(N_TABLES):
+        for made in made_tables(n):
             if made.kind not in base or base[made.kind][0] is not made.base:
                 frame = pd.DataFrame(made.base)
                 base[made.kind] = made.base, recognised(source_of(frame), frame, made.reading)
