@@ -519,7 +519,7 @@ def at_utc(moment: datetime | None) -> datetime | None:
 
 def latest(rows: Relation) -> Query:
     """Return the rows without those of a trace that has a later one, by their time."""
-    return query("latest", rows=rows)
+    return query("latest", rows=rows, others=rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
