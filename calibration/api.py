@@ -5,11 +5,14 @@ the same analysis as the command line, and gives a `Result`: its estimates as a 
 it as plain data, a small table in a notebook, and a document for every renderer.
 """
 
+import functools
 import html
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -32,7 +35,7 @@ from calibration.analyses.reliability.trials import (
 from calibration.analyses.success_rate.comparison import compare_files
 from calibration.analyses.success_rate.from_runs import report_on_files
 from calibration.analyses.success_rate.report import ReportOptions
-from calibration.errors import InputError
+from calibration.errors import InputError, LeftOutError
 from calibration.judge_calibration.label_planning import (
     ScoreSpread,
     measured_spread,
@@ -52,6 +55,7 @@ from calibration.success_rate.runs import scores
 from calibration.tables.reading import Reading, ReadingOptions, to_pandas
 from calibration.tables.scales import Scale
 from calibration.tables.vocabulary import Rest, Vocabulary
+from calibration.tables.words import Dates, Decimal
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.trace_formats import Parsed
 from calibration.trace_formats import read_traces as parsed_traces
@@ -60,6 +64,82 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
 T = TypeVar("T")
+P = ParamSpec("P")
+
+# Options of commands, and the parameters that stand for them here.
+PAIRED = {"--column": "columns", "--map": "words", "--where": "where", "--ceiling": "ceilings"}
+SINGLE = {
+    "--scale": "scale",
+    "--pass-at": "pass_at",
+    "--max-left-out": "max_left_out",
+    "--raters": "raters",
+    "--decimal": "decimal",
+    "--dates": "dates",
+    "--classes": "classes",
+    "--credit": "credit",
+    "--merge": "merge",
+    "--rest": "rest",
+}
+_OPTION = re.compile(
+    rf"(?P<option>{'|'.join({**PAIRED, **SINGLE})})(?![a-z-])"
+    r"(?: (?P<pairs>(?:'[^']*'|[^\s=,;]+)=(?:'[^']*'|[^\s=,;)]*)"
+    r"(?:,(?:'[^']*'|[^\s=,;]+)=(?:'[^']*'|[^\s=,;)]*))*)"
+    r"| (?P<low>-?[\d.]*\d)-(?P<high>\d[\d.]*\d|\d)| (?P<number>\d[\d.]*\d|\d)\b"
+    r"| (?P<names>comma|point|dmy|mdy|no_verdict|\S+,\S*[^\s:;,.)]))?"
+)
+
+
+def as_parameters(message: str) -> str:
+    """Return the message of an error with parameters of functions in place of options.
+
+    Examples
+    --------
+    >>> print(as_parameters("a: no outcome: --column outcome=ok, or --map done=,won=pass"))
+    a: no outcome: columns={"outcome": "ok"}, or words={"done": "", "won": "pass"}
+    >>> print(as_parameters("a: --scale 1-5, or another scale with --pass-at"))
+    a: scale=(1, 5), or another scale with pass_at
+    """
+    return _OPTION.sub(_parameter, message)
+
+
+def _parameter(match: re.Match[str]) -> str:
+    """Return one option, with its value, as a parameter."""
+    option = match["option"]
+    name = PAIRED.get(option) or SINGLE[option]
+    if match["pairs"] is not None:
+        parts = re.findall(r"('[^']*'|[^\s=,;]+)=('[^']*'|[^\s=,;)]*)", match["pairs"])
+        several = option == "--column" and len(parts) > 1
+        empty = "..." if several else "None" if option == "--column" else '""'
+        listed = ", ".join(f"{_quoted(key)}: {_quoted(value) or empty}" for key, value in parts)
+        return f"{name}={{{listed}}}"
+    if option == "--scale" and match["low"] is not None:
+        return f"{name}=({match['low']}, {match['high']})"
+    if match["number"] is not None and option in ("--pass-at", "--max-left-out"):
+        return f"{name}={match['number']}"
+    if match["names"] is not None and option in ("--raters", "--classes"):
+        return f"{name}={json.dumps(match['names'].split(','), ensure_ascii=False)}"
+    if match["names"] is not None and option in ("--decimal", "--dates", "--rest"):
+        return f"{name}={_quoted(match['names'])}"
+    return name + match[0][len(option) :]
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a string of Python; nothing for nothing."""
+    return json.dumps(text.strip("'"), ensure_ascii=False) if text else ""
+
+
+def named_by_parameters(function: Callable[P, T]) -> Callable[P, T]:
+    """Return the function with errors that name its parameters, not the options of a command."""
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except (InputError, LeftOutError) as error:
+            error.args = (as_parameters(str(error)), *error.args[1:])
+            raise
+
+    return wrapped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +234,7 @@ class Result(Generic[T]):
         return f"<table><caption>{caption}</caption><tr>{head}</tr>{rows}</table>"
 
 
+@named_by_parameters
 def measure_agreement(
     ratings: "IntoDataFrame",
     *,
@@ -239,6 +320,7 @@ def measure_agreement(
     )
 
 
+@named_by_parameters
 def calibrate(
     labels: "IntoDataFrame",
     verdicts: "IntoDataFrame",
@@ -364,9 +446,18 @@ def calibrate(
     )
 
 
+@named_by_parameters
 def agent_success_rate(
     runs: "IntoDataFrame",
     *,
+    columns: Mapping[str, str | None] | None = None,
+    words: Mapping[str, str] | None = None,
+    where: Mapping[str, str] | None = None,
+    scale: tuple[float, float] | None = None,
+    pass_at: float | None = None,
+    max_left_out: float | None = None,
+    decimal: Decimal | None = None,
+    dates: Dates | None = None,
     ceilings: Mapping[str, float] | None = None,
     taxonomy: Taxonomy | None = None,
     confidence_level: float = 0.95,
@@ -377,12 +468,29 @@ def agent_success_rate(
     Parameters
     ----------
     runs : DataFrame
-        Columns ``trace_id``, ``workflow``, ``outcome`` and ``cost_usd``, and more as in the files
-        of ``asr report``: ``task_id``, ``started_at``, ``week``, ``model``, ``weight``, ...
+        A row a run: its outcome, and what else is known of it: ``trace_id``, ``workflow``,
+        ``cost_usd``, ``task_id``, ``started_at``, ``model``, ``weight`` and more as in the files of
+        ``asr report``. Columns are known by the names that such tables have.
+    columns : mapping of str to (str or None), optional
+        The column by role, such as ``{"outcome": "golden_match"}``; None leaves a role out.
+    words : mapping of str to str, optional
+        What words of the outcome are taken as: a class, ``pass``, ``fail``, or (empty) missing.
+    where : mapping of str to str, optional
+        The value that rows must have in a column.
+    scale : (float, float), optional
+        The lowest and the highest score.
+    pass_at : float, optional
+        The lowest score that is a pass.
+    max_left_out : float, optional
+        The largest share of runs left out from which a rate is given. Default: .02.
+    decimal : {"point", "comma"}, optional
+        The decimal sign of numbers that are texts.
+    dates : {"dmy", "mdy"}, optional
+        Whether the day or the month comes first in dates such as 03/04/2026.
     ceilings : mapping of str to float, optional
         Cost ceilings by workflow; they go before those of the taxonomy.
     taxonomy : Taxonomy, optional
-        Default: the one of the package.
+        Default: the one of the package, or two classes where all outcomes are pass or fail.
     confidence_level : float, default 0.95
         Target coverage, strictly between 0 and 1.
     seed : int, default 0
@@ -391,12 +499,15 @@ def agent_success_rate(
     Returns
     -------
     Result
-        Net and gross of cost, without abandoned runs, and the pass rate.
+        Net and gross of cost, without abandoned runs, and the pass rate. `reading` says which
+        columns and words were read, and what was left out.
 
     Raises
     ------
     InputError
-        If a column is missing or no row can be read.
+        If no column holds the outcome, or the outcomes can be read in two ways.
+    LeftOutError
+        If too many runs are left out for a reason that may depend on the outcome.
     CalibrationError
         If no run is left.
 
@@ -411,8 +522,20 @@ def agent_success_rate(
     >>> round(found.estimates["asr"].value, 3)
     0.6
     """
+    reading = ReadingOptions(
+        columns=columns or {},
+        mapped=words or {},
+        where=tuple((where or {}).items()),
+        scale=None if scale is None else Scale(*scale),
+        pass_at=pass_at,
+        max_left_out=max_left_out,
+        decimal=decimal,
+        dates=dates,
+    )
     report = report_on_files(
-        Frame(runs), options=_options(ceilings, confidence_level, seed), taxonomy=taxonomy
+        Frame(runs),
+        options=_options(ceilings, confidence_level, seed, reading),
+        taxonomy=taxonomy,
     )
     return Result(
         title="Agent Success Rate",
@@ -424,15 +547,26 @@ def agent_success_rate(
             "pass_rate": report.pass_rate,
         },
         notes=report.warnings,
+        reading=report.reading,
         _data=lambda: to_json.data(report),
         _document=lambda: success_rate.document(report),
     )
 
 
+@named_by_parameters
 def compare(
     before: "IntoDataFrame",
     after: "IntoDataFrame",
     *,
+    columns: Mapping[str, str | None] | None = None,
+    words: Mapping[str, str] | None = None,
+    where: Mapping[str, str] | None = None,
+    scale: tuple[float, float] | None = None,
+    pass_at: float | None = None,
+    max_left_out: float | None = None,
+    decimal: Decimal | None = None,
+    dates: Dates | None = None,
+    ceilings: Mapping[str, float] | None = None,
     margin: float = 0.05,
     taxonomy: Taxonomy | None = None,
     confidence_level: float = 0.95,
@@ -446,7 +580,9 @@ def compare(
         As for `agent_success_rate`.
     margin : float, default 0.05
         Smallest change that matters, as a fraction.
-    taxonomy, confidence_level, seed
+    columns, words, where, scale, pass_at, max_left_out, decimal, dates
+        As for `agent_success_rate`, of both frames.
+    ceilings, taxonomy, confidence_level, seed
         As for `agent_success_rate`.
 
     Returns
@@ -458,6 +594,8 @@ def compare(
     ------
     InputError
         If a frame cannot be used or the cost ceilings differ.
+    LeftOutError
+        If too many runs of a side are left out for a reason that may depend on the outcome.
     CalibrationError
         If no run is left on a side.
 
@@ -469,10 +607,20 @@ def compare(
     >>> compare(first, runs.assign(outcome="complete")).estimates["after"].value
     1.0
     """
+    reading = ReadingOptions(
+        columns=columns or {},
+        mapped=words or {},
+        where=tuple((where or {}).items()),
+        scale=None if scale is None else Scale(*scale),
+        pass_at=pass_at,
+        max_left_out=max_left_out,
+        decimal=decimal,
+        dates=dates,
+    )
     found = compare_files(
         Frame(before, "before"),
         Frame(after, "after"),
-        options=_options(None, confidence_level, seed),
+        options=_options(ceilings, confidence_level, seed, reading),
         taxonomies=(taxonomy, taxonomy),
         margin=margin,
     )
@@ -481,11 +629,13 @@ def compare(
         analysis=found,
         estimates={"before": found.found.before.asr, "after": found.found.after.asr},
         notes=found.warnings,
+        reading=found.readings,
         _data=lambda: to_json.data(found),
         _document=lambda: success_rate.comparison_document(found),
     )
 
 
+@named_by_parameters
 def pass_at_k(
     runs: "IntoDataFrame",
     ks: Sequence[int] = (1, 2, 3),
@@ -581,6 +731,7 @@ def pass_at_k(
     )
 
 
+@named_by_parameters
 def plan_labels(
     *,
     n: int | None = None,
@@ -646,6 +797,7 @@ def plan_labels(
     return pd.DataFrame(rows)
 
 
+@named_by_parameters
 def plan_agreement(
     class_shares: Sequence[float],
     *,
@@ -696,6 +848,7 @@ def plan_agreement(
     )
 
 
+@named_by_parameters
 def read_traces(path: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Read agent traces of any known format.
 
@@ -739,9 +892,13 @@ def open_store(path: str | Path, *, create: bool = False) -> Store:
 
 
 def _options(
-    ceilings: Mapping[str, float] | None, confidence_level: float, seed: int
+    ceilings: Mapping[str, float] | None,
+    confidence_level: float,
+    seed: int,
+    reading: ReadingOptions,
 ) -> ReportOptions:
     return ReportOptions(
+        reading=reading,
         ceilings=dict(ceilings or {}),
         any_workflow=True,
         confidence_level=confidence_level,

@@ -199,21 +199,22 @@ def word_macros() -> str:
         names = ", ".join("'" + name.replace("'", "''") + "'" for name in sorted(listed))
         return f"place_of({text}, [chr(1), {names}]) IS NOT NULL"
 
-    longest = max(map(len, words.MISSING))
     dropped = "".join(words.ZERO_WIDTH)
+    trimmed = " || ".join(f"chr({ord(sign)})" for sign in words.AROUND)
     # Of a text that is clean.
     fold = "regexp_replace(lower(given), '[\\s_/-]+', '_', 'g')"
     return f"""
 CREATE OR REPLACE TEMP MACRO place_of(given, names) AS list_position(names, given) - 1;
-CREATE OR REPLACE TEMP MACRO clean_of(given) AS
+CREATE OR REPLACE TEMP MACRO clean_of_any(given) AS
   trim(
     translate(given, '{words.BLANKS}{dropped}', '{" " * len(words.BLANKS)}'),
-    ' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)
+    {trimmed}
   );
+CREATE OR REPLACE TEMP MACRO clean_of(given) AS clean_of_any(given);
 CREATE OR REPLACE TEMP MACRO missing_word(given) AS {among("given", words.MISSING)};
 CREATE OR REPLACE TEMP MACRO written_of(given) AS
   CASE
-    WHEN length(given) <= {longest} AND missing_word(clean_of(given)) THEN NULL
+    WHEN missing_word(clean_of(given)) THEN NULL
     ELSE nullif(clean_of(given), '')
   END;
 CREATE OR REPLACE TEMP MACRO present_of(given) AS written_of(given);

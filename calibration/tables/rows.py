@@ -78,7 +78,6 @@ SEPARATOR = "; "  # of texts in one cell of CSV
 FORMATS = (".csv", ".jsonl", ".parquet")
 TEXT, NUMBER, WHOLE = pa.string(), pa.float64(), pa.int64()
 FLAG, TIME, TEXTS = pa.bool_(), pa.timestamp("us", tz="UTC"), pa.list_(pa.string())
-YES, NO = ("true", "yes", "1"), ("", "false", "no", "0")
 INFINITE = ("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity")
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _GUARDED = re.compile(r"'+[=+\-@\t\r]")

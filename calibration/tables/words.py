@@ -100,6 +100,8 @@ VERDICTS: dict[str, Verdict] = {
 TRUTHS = dict.fromkeys(PASS, True) | dict.fromkeys(FAIL, False)
 
 ZERO_WIDTH, BLANKS = "\u200b\u200c\u200d\u2060\ufeff\u00ad", "\u00a0\u202f\u2007"
+# What `str.strip` takes away at both ends, for statements.
+AROUND = "".join(filter(str.isspace, map(chr, range(0x3001))))
 _TO_CLEAN = str.maketrans(dict.fromkeys(ZERO_WIDTH, "") | dict.fromkeys(BLANKS, " "))
 _APART = re.compile(r"[\s_\-/]+")
 _PLUS, _MINUS = re.compile(r"(?<=[^\W\d_])\s*\+$"), re.compile(r"(?<=[^\W\d_])\s*[-\u2212\u2013]$")

@@ -10,6 +10,7 @@ from pathlib import Path
 from calibration.errors import TraceFormatError
 from calibration.files import DELIMITERS
 from calibration.records import SetAside
+from calibration.tables import words
 from calibration.trace_formats.base import (
     MAX_TRACE_BYTES,
     Head,
@@ -261,9 +262,10 @@ def _cell(column: str, cell: str) -> object:
     if column in _NUMBER_COLUMNS:
         return float(stripped) if _NUMBER.fullmatch(stripped) else stripped
     if column == "simulated":
-        if stripped.lower() not in ("true", "false"):
+        simulated = words.truth(stripped)
+        if simulated is None:
             raise wrong(column, "must be true or false", stripped)
-        return stripped.lower() == "true"
+        return simulated
     return cell
 
 
