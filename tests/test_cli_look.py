@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pandas as pd
 import pytest
 from click.testing import Result
@@ -14,6 +15,8 @@ from click.testing import Result
 from calibration.analyses import look as looks
 from calibration.analyses.look import look_at
 from calibration.errors import InputError
+from calibration.runs.engines import macros
+from calibration.tables import words
 from calibration.tables.reading import ReadingOptions
 from calibration.tables.scales import PASS_OR_FAIL
 from tests.cli_runs import Run, asr, data
@@ -46,8 +49,7 @@ def of_runs(name: str = "runs.csv", **changes: Sequence[Any]) -> Path:
         "cost": [f"{0.01 * (k + 1):.2f}" for k in range(N)],
         "comment": ["fine"] * N,
     }
-    columns.update(changes)
-    return written(Path(name), pd.DataFrame(columns))
+    return written(Path(name), pd.DataFrame(columns | changes))
 
 
 def lines(result: Result) -> list[str]:
@@ -249,3 +251,28 @@ def test_the_library_asks_the_same(tmp_path: Path) -> None:
     path.write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="no column holds the outcome"):
         look_at(path)
+
+
+def test_texts_that_are_plain_are_as_clean_as_others() -> None:
+    texts = [
+        "a",
+        " a",
+        "a ",
+        "a b",
+        "a\t",
+        "\na",
+        "\u00a0a",
+        "a\u200b",
+        "\u00e9",
+        "",
+        " ",
+        "-",
+        "a\x7f",
+    ]
+    with duckdb.connect() as connection:
+        connection.execute(macros("functions", "functions_duckdb"))
+        rows = connection.execute(
+            "SELECT given, clean_of(given), clean_of_any(given) FROM unnest($1) AS listed(given)",
+            [texts],
+        ).fetchall()
+    assert [(one, two) for _, one, two in rows] == [(words.clean(t), words.clean(t)) for t in texts]

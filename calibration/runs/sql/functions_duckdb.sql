@@ -7,6 +7,15 @@ CREATE OR REPLACE TEMP MACRO week_of(given) AS
 
 CREATE OR REPLACE TEMP MACRO group_of(given, n) AS CAST(given % n AS BIGINT);
 
+-- Nearly all texts are clean: plain ones without a blank at their ends are not looked at again, which
+-- takes a tenth of the time.
+CREATE OR REPLACE TEMP MACRO clean_of(given) AS
+  CASE
+    WHEN strlen(given) = length(given) AND ascii(given) > 32 AND ascii(right(given, 1)) > 32
+    THEN given
+    ELSE clean_of_any(given)
+  END;
+
 -- Numbers and times as nearly all files write them; an error where only a closer look can tell.
 CREATE OR REPLACE TEMP MACRO plain_number(given) AS
   CASE
