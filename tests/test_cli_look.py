@@ -29,7 +29,10 @@ N = len(WORDS)
 
 def table(name: str, *, delimiter: str = ",", **columns: Sequence[Any]) -> Path:
     """Write a table as CSV, JSON Lines or Parquet, by the ending of its name."""
-    path, frame = Path(name), pd.DataFrame(columns)
+    return written(Path(name), pd.DataFrame(columns), delimiter)
+
+
+def written(path: Path, frame: pd.DataFrame, delimiter: str = ",") -> Path:
     if path.suffix == ".parquet":
         frame.to_parquet(path)
     elif path.suffix == ".jsonl":
@@ -46,7 +49,7 @@ def of_runs(name: str = "runs.csv", **changes: Sequence[Any]) -> Path:
         "cost": [f"{0.01 * (k + 1):.2f}" for k in range(N)],
         "comment": ["fine"] * N,
     }
-    return table(name, **(columns | changes))
+    return written(Path(name), pd.DataFrame(columns | changes))
 
 
 def lines(result: Result) -> list[str]:

@@ -275,7 +275,12 @@ def _recognised(
         except CalibrationError as error:
             question = as_uploaded(str(error), folder)
             name = _options.columns.get("outcome") or next(
-                (column for column in columns if f" {column} " in question), ""
+                (
+                    column
+                    for column in columns
+                    if f" {column} " in question or f" {column}: " in question
+                ),
+                "",
             )
             # A question of words names the column; its words are those of the first rows.
             texts = table.sample.texts.get(name, ()) if "--map" in question else ()
