@@ -167,7 +167,7 @@ RUN = {"id": "a", "flow": "faq", "class": "complete", "usd": 0.1}
             "class",
         ),
         (
-            ["report", "--any-workflow"],
+            ["report"],
             [RUN | {"id": f"r{k}"} for k in range(30)],
             ["trace_id=id", "workflow=flow", "outcome=class", "cost_usd=usd"],
             "trace_id",

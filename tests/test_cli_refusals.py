@@ -227,10 +227,10 @@ def test_a_hostile_user_is_told_in_one_sentence(
 UNUSED = {
     "report mixed.csv": "--store x | --batch b | --judge j | --design production | --workflow w | "
     "--as-given | --estimand process",
-    "report": "--column outcome=o | --any-workflow | --taxonomy f.toml | "
+    "report": "--column outcome=o | --only-known-workflows | --taxonomy f.toml | "
     "--ceiling a=1 | --ceilings ceilings.csv | --credit complete=1 | --stratify workflow | --force",
     "gate mixed.csv --gates empty": "--store x | --batch b | --judge j | --as-given",
-    "gate --gates empty": "--column outcome=o | --any-workflow | --taxonomy f.toml | "
+    "gate --gates empty": "--column outcome=o | --only-known-workflows | --taxonomy f.toml | "
     "--memory 1GB | --timezone UTC | --interval percentile | --strict-cost | --to 2026-W40 | "
     "--model m | --labels l.csv | --write-baseline b.json",
     "agreement v.csv": "--store x | --batch b",
@@ -252,12 +252,12 @@ UNUSED = {
     "layers v.csv": "--store x",
     "layers": "--layer gate",
     "tasks audit v.csv": "--store x | --judge j",
-    "tasks audit": "--success success",
+    "tasks audit": "--column outcome=o",
     "taxonomy suggest mixed.csv": "--store x | --batch b",
     "taxonomy suggest": "--taxonomy f.toml | --from 2026-W40 | --timezone UTC | --seed 0 | "
     "--resamples 1000 | --credit complete=1 | --column outcome=o",
     "plan agreement --half-width .3 --alpha .7 --class-shares .5,.5": "--store x",
-    "plan trials --half-width .1": "--model m | --agent-version v | --success success",
+    "plan trials --half-width .1": "--model m | --agent-version v | --column outcome=o",
     "compare a.csv b.csv c.csv": "--margin 5 | --separate-intervals | --taxonomy-b f.toml",
     "sample --n 2": "--week 2026-W40 | --by Ann | --judge j | --basis b",
     "sample --audit-agreed 2": "--workflow w | --overlap 1 | --by-workflow | --certificate any | "

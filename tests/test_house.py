@@ -23,8 +23,8 @@ MOST_SINGLE_IMPORTERS = 24
 # `analyses.fingerprint` is apart from the data of a calibration, which a report on files need not
 # load.
 # Then the front door: words, scales, columns, layout and reading of tables, their options, how runs
-# are recognised, and what an agent said.
-MOST_MODULES = 226
+# are recognised, and what an agent said; the command, analysis and text of `asr look`.
+MOST_MODULES = 229
 # Six of them say how tables are read: words, scales, columns, reading, recognition, and options.
 MOST_TOUCHED = 59
 # Prints the modules of which a function runs, but for what runs while a module is loaded.

@@ -76,7 +76,7 @@ report-file-text: report runs.csv --stratify workflow --ceilings run-ceilings.cs
 report-file-markdown: report runs.csv --from 2025-W12 --to 2025-W13 --markdown --pooled --target \
 hallucinated=0.05
 report-file-compared: report runs.csv --compare-to after.jsonl --interval bca
-report-file-any-workflow: report runs.csv --any-workflow --taxonomy fork.toml --compare-to none \
+report-file-any-workflow: report runs.csv --taxonomy fork.toml --compare-to none \
 --json
 report-weighted: report weighted.parquet --html weighted.html --json
 report-file-columns: report renamed.csv --column trace_id=id --column workflow=kind --column \

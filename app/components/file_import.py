@@ -1,80 +1,64 @@
-"""Files that people hand in with the browser: a place to read them in, and verdicts or labels."""
+"""Tables of verdicts and labels that people hand in with the browser."""
 
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path, PurePath
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
+from app.components.table_reading import as_menus, reading_menus
+from app.components.uploaded import MAX_NAME, TABLES, as_uploaded, on_disk
 from calibration.analyses.imports import TableImport, import_labels, import_verdicts
+from calibration.analyses.look import LABELS, VERDICTS
 from calibration.errors import CalibrationError
 from calibration.store import Store
 
 IMPORTED = "file_import_done"
-MAX_NAME = 120
-TABLES = ["csv", "jsonl", "parquet"]
 
 # Unknown ids that are named; enough to see what is wrong with them.
 NAMED = 3
 
 
-@contextmanager
-def on_disk(uploads: list[Any], path: str = "") -> Iterator[tuple[list[Path], Path]]:
-    """Give the files a place for as long as they are read; names matter to some formats."""
-    with tempfile.TemporaryDirectory(prefix="asr-import-") as directory:
-        folder = Path(directory)
-        paths = []
-        for number, upload in enumerate(uploads):
-            name = PurePath(upload.name.replace("\\", "/")).name[-MAX_NAME:].lstrip(".") or "file"
-            (folder / str(number)).mkdir()
-            place = folder / str(number) / name
-            place.write_bytes(upload.getbuffer())
-            paths.append(place)
-        if path:
-            paths.append(Path(path).expanduser())
-        yield paths, folder
-
-
-def as_uploaded(message: str, folder: Path) -> str:
-    """Name an upload as the person does, without the place where it lay."""
-    parts = message.split(f"{folder}/")
-    return parts[0] + "".join(part.partition("/")[2] for part in parts[1:])
-
-
+@st.fragment
 def verdict_file(store: Store) -> None:
     """Offer to store a file of a judge's verdicts."""
-    with st.form("verdict_file", border=False):
-        file, name, button = st.columns([3, 2, 1], vertical_alignment="bottom")
-        upload = file.file_uploader(
-            "Verdicts of a judge (.csv, .jsonl, .parquet)", type=TABLES, key="verdict_upload",
-            help="Columns: trace_id, outcome (the class); optional: "
-            "reason, evidence_step, evidence_quote, sample (1, 2, ... when asked again), grade "
-            "(1 to 5)",
-        )  # fmt: skip
-        judge = name.text_input(
-            "Name of the judge, with its version", max_chars=MAX_NAME, key="verdict_judge",
-            placeholder="model-x-prompt-3",
-        )  # fmt: skip
-        pressed = button.form_submit_button("Import verdicts")
+    file, name = st.columns([3, 2], vertical_alignment="top")
+    upload = file.file_uploader(
+        "Verdicts of a judge (.csv, .jsonl, .parquet)", type=TABLES, key="verdict_upload",
+        help="Columns: trace_id, outcome (the class); optional: "
+        "reason, evidence_step, evidence_quote, sample (1, 2, ... when asked again), grade "
+        "(1 to 5)",
+    )  # fmt: skip
+    judge = name.text_input(
+        "Name of the judge, with its version", max_chars=MAX_NAME, key="verdict_judge",
+        placeholder="model-x-prompt-3",
+    )  # fmt: skip
+    options = reading_menus("verdict", upload, VERDICTS, store.taxonomy())
+    pressed = st.button("Import verdicts", key="verdict_import")
     if pressed and not judge.strip():
         st.text("Name the judge, with its version.")
     elif pressed:
-        _take_in("verdicts", upload, lambda path: import_verdicts(store, path, judge_id=judge))
+        _take_in(
+            "verdicts",
+            upload,
+            lambda path: import_verdicts(store, path, judge_id=judge, options=options),
+        )
 
 
+@st.fragment
 def label_file(store: Store, batch_id: str) -> None:
     """Offer to store labels that were made elsewhere."""
-    with st.form("label_file", border=False):
-        file, button = st.columns([4, 1], vertical_alignment="bottom")
-        upload = file.file_uploader(
-            f"Labels made elsewhere, of batch {batch_id} (.csv, .jsonl, .parquet)", type=TABLES,
-            key="label_upload", help="Columns: trace_id, reviewer, outcome (the class)",
-        )  # fmt: skip
-        pressed = button.form_submit_button("Import labels")
-    if pressed:
-        _take_in("labels", upload, lambda path: import_labels(store, path, batch_id=batch_id))
+    upload = st.file_uploader(
+        f"Labels made elsewhere, of batch {batch_id} (.csv, .jsonl, .parquet)", type=TABLES,
+        key="label_upload", help="Columns: trace_id, reviewer, outcome (the class)",
+    )  # fmt: skip
+    options = reading_menus("label", upload, LABELS, store.taxonomy())
+    if st.button("Import labels", key="label_import"):
+        _take_in(
+            "labels",
+            upload,
+            lambda path: import_labels(store, path, batch_id=batch_id, options=options),
+        )
 
 
 def told() -> None:
@@ -92,7 +76,7 @@ def _take_in(what: str, upload: Any, store_file: Callable[[Path], TableImport[An
         try:
             imported = store_file(path)
         except CalibrationError as error:
-            st.text(f"Nothing was imported: {as_uploaded(str(error), folder)}")
+            st.text(f"Nothing was imported: {as_menus(as_uploaded(str(error), folder))}")
             return
     done = imported.stored
     parts = [f"{len(done.imported):,} {what} imported"]

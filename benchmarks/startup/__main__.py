@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 
 import click
+import duckdb
 import numpy as np
 
 from benchmarks.report import add_section, run_head, table
@@ -40,6 +41,21 @@ COMMANDS: dict[str, tuple[str, Sequence[str]]] = {
         PACKAGES, (*CLI, "calibrate", "--human", "labels.csv", "--verdicts", "verdicts.csv"),
     ),
 }  # fmt: skip
+# A million runs, looked at whole, beside what has to be done at least.
+MILLION = """
+SELECT 'run-' || i AS id, CASE WHEN hash(i) % 100 < 65 THEN 'TRUE' WHEN hash(i) % 100 < 99
+THEN 'FALSE' ELSE 'NA' END AS passed, round((hash(i * 7) % 200) / 100.0 + 0.01, 2) AS cost,
+CASE WHEN i % 3 = 0 THEN 'support' ELSE 'research' END AS workflow,
+'2026-10-' || lpad(CAST(1 + i % 28 AS VARCHAR), 2, '0') || 'T10:00:00Z' AS started_at,
+'model-' || i % 3 AS model, 'a comment ' || hash(i) AS comment FROM range(1000000) AS t(i)
+"""
+SCAN = """
+import duckdb, sys
+read = duckdb.read_parquet if sys.argv[1] == "parquet" else duckdb.read_csv
+rows = read(f"million.{sys.argv[1]}", **({} if sys.argv[1] == "parquet" else {"all_varchar": True}))
+listed = ", ".join(f'max(hash("{name}"))' for name in rows.columns)
+rows.aggregate(f"count(*), {listed}").fetchall()
+"""
 IMPORT = re.compile(r"import time:\s+(\d+) \|\s+(\d+) \|\s+(\S+)")
 
 
@@ -102,6 +118,35 @@ def ratios_part(folder: Path, turns: int) -> str:
     return f"### Ratios\n\n{table(columns, rows)}\nMedians of {turns} turns.\n"
 
 
+def look_part(folder: Path, turns: int) -> str:
+    """Time `asr look` on a million runs, an import of DuckDB and a scan of all columns in turns."""
+    for kind in ("csv", "parquet"):
+        duckdb.sql(f"COPY ({MILLION}) TO '{folder / f'million.{kind}'}'")
+    rows: list[list[object]] = []
+    for kind in ("csv", "parquet"):
+        every = {
+            "import": ("-c", "import duckdb"),
+            "scan": ("-c", SCAN, kind),
+            "look": (*CLI, "look", f"million.{kind}"),
+        }
+        times: dict[str, list[tuple[float, float]]] = {name: [] for name in every}
+        for _ in range(turns):
+            for name, words in every.items():
+                times[name].append(timed(words, folder))
+        seconds, cpu = (
+            {name: median(one[k] for one in found) for name, found in times.items()} for k in (0, 1)
+        )
+        over = seconds["look"] - seconds["import"]
+        scan = seconds["scan"] - seconds["import"]
+        rows.append([
+            kind, *(f"{part[name]:.2f}" for part in (seconds, cpu) for name in every),
+            f"{over:.2f}", f"{over / scan:.1f}",
+        ])  # fmt: skip
+    measured = [f"{name}, {unit}" for unit in ("s", "CPU s") for name in ("import", "scan", "look")]
+    columns = ["file", *measured, "look over import, s", "x of the scan"]
+    return f"### A million runs, `asr look`\n\n{table(columns, rows)}\nMedians of {turns} turns.\n"
+
+
 def imports_part(folder: Path) -> str:
     """List the ten modules that take longest to load in each command, with what they load."""
     parts = []
@@ -126,8 +171,9 @@ def imports_part(folder: Path) -> str:
 @click.command()
 @click.option("--turns", default=11, show_default=True, help="Turns over commands and yardsticks.")
 @click.option("--seed", default=0, show_default=True)
+@click.option("--only-look", is_flag=True, help="Measure asr look on a million runs alone.")
 @click.option("--output", type=click.Path(path_type=Path), default=PAGE, show_default=False)
-def main(turns: int, seed: int, output: Path) -> None:
+def main(turns: int, seed: int, only_look: bool, output: Path) -> None:
     """Measure and write the page."""
     busy = os.getloadavg()[0]
     # Users have compiled modules.
@@ -135,7 +181,8 @@ def main(turns: int, seed: int, output: Path) -> None:
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
         write_files(folder, seed)
-        found = [ratios_part(folder, turns), imports_part(folder)]
+        parts = [] if only_look else [ratios_part(folder, turns), imports_part(folder)]
+        found = [*parts, look_part(folder, min(turns, 5))]
     head = run_head(["asr-calibration", "numpy", "duckdb", "pandas", "scipy"], load=busy, seed=seed)
     section = head + "\n".join(found) + f"\nLoad at the end {os.getloadavg()[0]:.1f}.\n"
     add_section(output, section, head=HEAD)

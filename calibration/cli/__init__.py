@@ -1,6 +1,6 @@
 """The `asr` command; only this package prints.
 
-`main` is the group; a module holds the commands of one subject: `data`, `traces`, `people`,
+`main` is the group; a module holds the commands of one subject: `look`, `data`, `traces`, `people`,
 `reference`, `planning`, `agreement`, `calibrate`, `judge`, `results`, `gate`, `reliability`,
 `trials`, `tasks`, `tools`, `export`, `taxonomy`, `platforms`, `server`, `upkeep`.
 `terminal` has the options and the printing of all, `production_options` those of commands on runs,

@@ -18,8 +18,8 @@ NOT_ALLOWED, BAD_INPUT = 1, 2
 # The module of each command, loaded only for that command; by the sections of the help.
 SECTIONS = {
     "Set up": {
-        "demo": "server", "import": "data", "pull": "platforms", "people": "people",
-        "taxonomy": "taxonomy", "serve": "server",
+        "demo": "server", "look": "look", "import": "data", "pull": "platforms",
+        "people": "people", "taxonomy": "taxonomy", "serve": "server",
     },
     "Label": {
         "plan": "planning", "sample": "planning", "labels": "data", "agreement": "agreement",
@@ -44,6 +44,7 @@ MODULES = {name: module for part in SECTIONS.values() for name, module in part.i
 # The first sentence of each, so that the list of commands loads none; a test keeps them alike.
 SENTENCES = {
     "demo": "Build a store of simulated data with known truth, and serve the app on it.",
+    "look": "Say what a FILE is for, how it would be read, and which command reads it.",
     "import": (
         "Import trace files, folders of them and patterns; each is recognised by its content."
     ),

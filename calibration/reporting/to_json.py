@@ -458,6 +458,7 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
         "value interval se df n method confidence_level status any_time",
     ),
     "calibration.statistics.means.MeanAgainstZero": ("*estimate p_value",),
+    "calibration.analyses.look.FileLook": ("for=used_for command written roles reading",),
     # Agreement
     "calibration.analyses.agreement.analysis.AgreementAnalysis": (
         "*study against_keys=profiles near near_misses by_task",
@@ -934,6 +935,7 @@ ROOTS: dict[str, tuple[str, str]] = {
     "gates": ("calibration.analyses.gates.run.GateAnalysis", "asr gate --json"),
     "grades": ("calibration.analyses.reliability.grading.GradingAnalysis", "asr grade --json"),
     "layers": ("calibration.analyses.layers.LayersAnalysis", "asr layers --json"),
+    "look": ("calibration.analyses.look.FileLook", "asr look FILE --json"),
     "plan": ("calibration.analyses.sampling.planning.Plan", "asr plan labels --json"),
     "stopping": ("calibration.analyses.reviewers.progress.StoppingRule", "asr plan stop --json"),
     "plan_trials": (

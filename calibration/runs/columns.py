@@ -1,9 +1,10 @@
 """Columns of a source, read by type (see `sql/functions.sql`), and the rows that count."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from calibration.errors import InputError
@@ -17,9 +18,11 @@ from calibration.records import (
     YEARS,
 )
 from calibration.runs.cells import LENGTHS, NO_WORKFLOW
-from calibration.runs.engines import Engine, Kind, Query, Relation, kind_of, query, quoted
-from calibration.runs.recognition import NUMBERS, Recognised, RunColumns
+from calibration.runs.engines import DuckDB, Engine, Kind, Query, Relation, kind_of, query, quoted
+from calibration.runs.recognition import NUMBERS, RUN_NUMBER, Recognised, RunColumns
 from calibration.runs.results import PERTURBED, verdict_names
+from calibration.runs.sources import Source
+from calibration.tables import words
 from calibration.tables.reading import REASONS as WHY
 
 OF_GATES = ("tier", "category", "loops", "data_corruption", "tags")
@@ -34,6 +37,8 @@ _TEXTS = (
 
 _SHOWN = ("workflow", "outcome", "cost_usd", "units", "weight", "started_at")
 _NO_TEXT, _NO_NUMBER = "CAST(NULL AS VARCHAR)", "CAST(NULL AS DOUBLE)"
+# Up to about this number of different values, each is counted.
+MOST_LISTED = 50
 MAX_USD = 1e6
 MAX_UNITS = MAX_WEIGHT = 1e9
 SHOWN = 80
@@ -114,6 +119,138 @@ def by_type(columns: RunColumns) -> RunColumns | None:
         null_is_unreadable=False,
     )
     return replace(columns, source=typed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldValues:
+    """What a column of runs holds.
+
+    `known` : rows with a value. `different` : how many different ones, of texts. `counts` : the
+    rows of each, the most frequent first, where it is no id and there are few. `low`, `high` :
+    the smallest and the largest number, or moment.
+    """
+
+    known: int
+    different: int | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    low: float | datetime | None = None
+    high: float | datetime | None = None
+
+
+# The columns of `given` in which the values of a role are.
+_RANGES = {"cost_usd": "cost_read", "latency_s": "latency", "started_at": "at"}
+_QUICK: tuple[Kind, ...] = ("number", "text", "moment", "naive", "nothing")
+_IDS, _LISTED = ("trace_id", "task_id"), ("trial", "workflow", "model", "agent_version")
+
+
+def held_values(
+    columns: RunColumns, engine: DuckDB, *, zone: str
+) -> tuple[int, dict[str, HeldValues]]:
+    """Return the number of rows, and what the columns of the main roles hold, but the outcome.
+
+    A large text file is read once, its used columns are kept. Texts are counted as they are
+    written: cleaning each of a million takes longer than reading them.
+    """
+    columns = _kept_columns(columns, engine)
+    source, used = columns.source, columns.used
+    ranges = [role for role in _RANGES if role in used]
+    rows = _quick_ranges(columns, ranges) if source.large else None
+    if rows is None:
+        few = replace(columns, used={role: used[role] for role in ranges})
+        listed = ",\n  ".join(['1 AS "one"', *(f'"{_RANGES[r]}" AS "{r}"' for r in ranges)])
+        text = f'SELECT\n  {listed}\nFROM "given"'
+        rows = Query("ranges", text, {}, {"given": given(few, zone=zone)})
+    parts = ['count(*) AS "n"']
+    for role in ranges:
+        parts += [f'count("{role}") AS "known_{role}"']
+        parts += [f'{end}("{role}") AS "{end}_{role}"' for end in ("min", "max")]
+    text = "SELECT\n  " + ",\n  ".join(parts) + '\nFROM "ranges"'
+    read = Query("held", text, {}, {"ranges": rows})
+    found = engine.run(read).iloc[0].to_dict()
+    held = {
+        role: HeldValues(
+            known=int(found[f"known_{role}"]),
+            low=_end(found[f"min_{role}"]),
+            high=_end(found[f"max_{role}"]),
+        )
+        for role in ranges
+    }
+    for role in (*_IDS, *_LISTED):
+        if role in used and used[role] != RUN_NUMBER:
+            held[role] = _held_texts(source, engine, used[role], is_id=role in _IDS)
+    return int(found["n"]), held
+
+
+def _kept_columns(columns: RunColumns, engine: DuckDB) -> RunColumns:
+    """Return the used columns of a large text file as a table; others as they are."""
+    source = columns.source
+    if not (source.texts and source.large):
+        return columns
+    names = ",\n  ".join(map(quoted, sorted(set(columns.used.values()))))
+    rows = Query("used_columns", f'SELECT\n  {names}\nFROM "source"', {}, {"source": source.table})
+    table = engine.keep(rows, "used_columns")
+    return replace(columns, source=replace(source, table=table, file=None, row=None))
+
+
+def _quick_ranges(columns: RunColumns, roles: Sequence[str]) -> Query | None:
+    """Return numbers and times of many rows as the engine reads them; None where it cannot.
+
+    A value that it does not read is not known here, a report may read it.
+    """
+    source, listed = columns.source, ['1 AS "one"']
+    for role in roles:
+        column, kind = quoted(columns.used[role]), kind_of(source.columns[columns.used[role]])
+        if role in columns.decimals or columns.clock != "iso" or kind not in _QUICK:
+            return None
+        type_name = "TIMESTAMPTZ" if role == "started_at" else "DOUBLE"
+        value = f"TRY_CAST({column} AS {type_name})"
+        if role == "latency_s" and columns.milliseconds:
+            value += " / 1000"
+        if role != "started_at":
+            value = f"CASE WHEN isfinite({value}) THEN {value} END"
+        listed.append(f'{value} AS "{role}"')
+    text = "SELECT\n  " + ",\n  ".join(listed) + '\nFROM "source"'
+    return Query("ranges", text, {}, {"source": source.table})
+
+
+def _held_texts(source: Source, engine: DuckDB, column: str, *, is_id: bool) -> HeldValues:
+    missing = ", ".join(f"'{word}'" for word in sorted(words.MISSING))
+    value = f"CAST({quoted(column)} AS VARCHAR)"
+    text = (
+        f'SELECT {value} AS "value" FROM "source" '
+        f"WHERE {quoted(column)} IS NOT NULL AND {value} NOT IN ({missing})"
+    )
+    texts = Query("texts", text, {}, {"source": source.table})
+    about = 'SELECT count(*) AS "n", approx_count_distinct("value") AS "about" FROM "texts"'
+    row = engine.run(Query("about", about, {}, {"texts": texts})).iloc[0]
+    known = int(row["n"])
+    if is_id or int(row["about"]) > MOST_LISTED:
+        ids = Query("ids", 'SELECT hash("value") AS "id" FROM "texts"', {}, {"texts": texts})
+        different, _ = engine.distinct(ids, "id", known)
+        return HeldValues(known=known, different=different)
+    listed = engine.run(
+        Query(
+            "values",
+            'SELECT "value", count(*) AS "n" FROM "texts" GROUP BY 1 ORDER BY 2 DESC, 1',
+            {},
+            {"texts": texts},
+        )
+    )
+    counts: Counter[str] = Counter()
+    for value, n in zip(listed["value"].tolist(), listed["n"].tolist(), strict=True):
+        if not words.is_missing(words.clean(value)):
+            counts[words.clean(value)] += int(n)
+    return HeldValues(known=counts.total(), different=len(counts), counts=counts)
+
+
+def _end(value: Any) -> float | datetime | None:
+    """Return a number or a moment in UTC; None where there is none."""
+    if value is None or value != value:
+        return None
+    if isinstance(value, datetime):
+        moment: datetime = value.to_pydatetime() if hasattr(value, "to_pydatetime") else value
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return float(value)
 
 
 def version_of(reads: "_Reads") -> str:
@@ -382,7 +519,7 @@ def at_utc(moment: datetime | None) -> datetime | None:
 
 def latest(rows: Relation) -> Query:
     """Return the rows without those of a trace that has a later one, by their time."""
-    return query("latest", rows=rows)
+    return query("latest", rows=rows, others=rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -806,6 +806,8 @@ def _bounds(
             cells = pd.concat([cells, pd.DataFrame([blank])], ignore_index=True)
         if outcome != taxonomy.success:
             cells = cells.assign(**{SCORE: 0.0})
+        # A run whose weight cannot be read weighs as one.
+        cells["weight"] = cells["weight"].where(cells["weight"] > 0, 1.0)
         frames.append(cells)
     return frames[0], frames[1]
 

@@ -186,41 +186,48 @@ def quoted(name: str) -> str:
 
 def macros(*names: str) -> str:
     """Return the statements that create the functions of these files, and those of words."""
-    return word_macros() + "\n".join("\n".join(_statement(name)) for name in names)
+    about_words = word_macros() if "functions" in names else ""
+    return about_words + "\n".join("\n".join(_statement(name)) for name in names)
 
 
 @cache
 def word_macros() -> str:
     """Return the functions that know words, made of the lists that all readers share."""
 
-    def texts(listed: Iterable[str]) -> str:
-        return ", ".join("'" + text.replace("'", "''") + "'" for text in sorted(listed))
+    def among(text: str, listed: Iterable[str]) -> str:
+        # As a list: of more than a few texts after IN the engine makes a join with all rows.
+        names = ", ".join("'" + name.replace("'", "''") + "'" for name in sorted(listed))
+        return f"place_of({text}, [chr(1), {names}]) IS NOT NULL"
 
     longest = max(map(len, words.MISSING))
     dropped = "".join(words.ZERO_WIDTH)
     # Of a text that is clean.
     fold = "regexp_replace(lower(given), '[\\s_/-]+', '_', 'g')"
     return f"""
-CREATE OR REPLACE TEMP MACRO clean_of(given) AS
+CREATE OR REPLACE TEMP MACRO place_of(given, names) AS list_position(names, given) - 1;
+CREATE OR REPLACE TEMP MACRO clean_of_any(given) AS
   trim(
     translate(given, '{words.BLANKS}{dropped}', '{" " * len(words.BLANKS)}'),
     ' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)
   );
-CREATE OR REPLACE TEMP MACRO present_of(given) AS
+CREATE OR REPLACE TEMP MACRO clean_of(given) AS clean_of_any(given);
+CREATE OR REPLACE TEMP MACRO missing_word(given) AS {among("given", words.MISSING)};
+CREATE OR REPLACE TEMP MACRO written_of(given) AS
   CASE
-    WHEN length(given) <= {longest} AND clean_of(given) IN ({texts(words.MISSING)}) THEN NULL
+    WHEN length(given) <= {longest} AND missing_word(clean_of(given)) THEN NULL
     ELSE nullif(clean_of(given), '')
   END;
+CREATE OR REPLACE TEMP MACRO present_of(given) AS written_of(given);
 CREATE OR REPLACE TEMP MACRO truth_of_word(given) AS
   CASE
-    WHEN {fold} IN ({texts(words.PASS)}) THEN TRUE
-    WHEN {fold} IN ({texts(words.FAIL)}) THEN FALSE
+    WHEN {among(fold, words.PASS)} THEN TRUE
+    WHEN {among(fold, words.FAIL)} THEN FALSE
   END;
 CREATE OR REPLACE TEMP MACRO worth_of_word(given) AS
   CAST(CASE
-    WHEN {fold} IN ({texts(words.LIKED)}) THEN 1
-    WHEN {fold} IN ({texts(words.DISLIKED)}) THEN -1
-    WHEN {fold} IN ({texts(words.NEUTRAL)}) THEN 0
+    WHEN {among(fold, words.LIKED)} THEN 1
+    WHEN {among(fold, words.DISLIKED)} THEN -1
+    WHEN {among(fold, words.NEUTRAL)} THEN 0
   END AS DOUBLE);
 """
 

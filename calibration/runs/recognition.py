@@ -353,9 +353,17 @@ def recognise(source: Source, options: RunOptions) -> Recognised:
 
 def reading_of_runs(counts: ProductionCounts) -> Reading:
     """Return what was read of a source, and what was left out."""
-    columns, outcomes = counts.recognised.columns, counts.recognised.outcomes
-    options = counts.recognised.options
-    rows_left_out = [_left_out(rows, columns) for rows in counts.set_aside]
+    return reading_of_rows(
+        counts.recognised, counts.set_aside, n_read=counts.n_read, n_kept=counts.n_kept
+    )
+
+
+def reading_of_rows(
+    recognised: Recognised, set_aside: Sequence[SetAsideRows], *, n_read: int, n_kept: int
+) -> Reading:
+    """Return the same of rows that were counted in another way."""
+    columns, outcomes, options = recognised.columns, recognised.outcomes, recognised.options
+    rows_left_out = [_left_out(rows, columns) for rows in set_aside]
     if columns.n_not_chosen:
         rows_left_out.append(left_out("where", columns.n_not_chosen))
     shown = {role: columns.columns.by_role.get(role) for role in columns.columns.by_role}
@@ -364,8 +372,8 @@ def reading_of_runs(counts: ProductionCounts) -> Reading:
         roles=tuple(dict.fromkeys((*ROLES, *shown))),
         left_out=rows_left_out,
         place=columns.source.name,
-        rows=counts.n_read + columns.n_not_chosen,
-        used=counts.n_kept,
+        rows=n_read + columns.n_not_chosen,
+        used=n_kept,
         words={"outcome": outcomes.words} if outcomes.words else {},
         missing_words=outcomes.missing,
         rubric="two_class" if outcomes.is_two_class else outcomes.taxonomy.version,

@@ -260,6 +260,7 @@ FURTHER = (
     "loops_in_a_row",
     "escalated",
     "feedback",
+    "verdict",
     "perturbation",
     "tier",
     "difficulty",

@@ -253,6 +253,15 @@ def is_no_rater(header: str) -> bool:
     return bool(NO_RATER & set(normalised(header).split("_"))) or not normalised(header)
 
 
+def is_numbered_rater(header: str) -> bool:
+    """Return whether a header is one of several raters, or of their labels, by number.
+
+    >>> is_numbered_rater("Annotator 1"), is_numbered_rater("score_b"), is_numbered_rater("Ann")
+    (True, True, False)
+    """
+    return _NUMBERED.fullmatch(normalised(header)) is not None
+
+
 def may_be_label(sample: Sample, column: str, most: int = MOST_LABELS) -> bool:
     """Return whether the values of a column may be labels: few, short, and no dates."""
     values = sample.values(column)

@@ -172,7 +172,7 @@ def test_nothing_with_a_class_is_no_rate(store: Store) -> None:
 GATES = """
 defaults = false
 before = [["find", "book"]]
-max_set_aside = 0.2
+max_left_out = 0.2
 [gates.asr]
 threshold = 0.5
 [gates."pass_hat_2[core]"]

@@ -94,7 +94,7 @@ def test_report_on_a_file(files: tuple[str, str]) -> None:
 
 def test_gate_on_a_file(files: tuple[str, str], tmp_path: Path) -> None:
     path = tmp_path / "gates.toml"
-    path.write_text("allow_skipped = true\nmax_set_aside = 0.0\n")
+    path.write_text("allow_skipped = true\nmax_left_out = 0.0\n")
     plain, found = (gate_files([file], path) for file in files)
     assert found.asr == plain.asr
     assert f"{SAID}." in found.notes

@@ -55,7 +55,7 @@ def test_names_do_not_steer_the_terminal_and_a_summary_goes_on(run: Run) -> None
     found = [row | {"category": HOSTILE, "workflow": HOSTILE} for row in rows()]
     Path("summary.md").write_text("before\n", encoding="utf-8")
     written = ("--junit", "gates.xml", "--summary", "summary.md")
-    shown = run(csv_of(found), "--any-workflow", *written, code=1).stdout
+    shown = run(csv_of(found), *written, code=1).stdout
     assert "\\x1b[2J" in shown
     text = Path("summary.md").read_text(encoding="utf-8")
     assert text.startswith("before\n# Gates\n\n> **`GATES FAILED: ")

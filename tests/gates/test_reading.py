@@ -77,10 +77,13 @@ def test_a_column_that_is_not_gated_is_named(run: Run, change: dict[str, Any], m
 
 def test_a_file_of_which_too_much_does_not_count_is_refused(run: Run) -> None:
     found = [row | ({"outcome": ""} if n % 10 == 0 else {}) for n, row in enumerate(rows())]
-    error = run(csv_of(found), code=2).stderr
-    assert "20 of 200 rows were skipped (20: outcome is missing; the first: runs" in error
-    assert "max_set_aside in the gate file allows 5 %" in error
-    run("runs.csv", code=1, gates="max_set_aside = 0.1")
+    error = run(csv_of(found), code=1).stderr
+    assert "left out 20 of 200 rows for a reason that may depend on the outcome" in error
+    assert "more than 2.0%: 20 without an outcome (first: line 2)" in error
+    withheld = json.loads(run("runs.csv", "--json", code=1).stdout)
+    assert withheld["asr"] is None
+    assert withheld["reading"]["left_out_share"] == 0.1
+    assert run("runs.csv", code=1, gates="max_left_out = 0.1").stdout.startswith("GATES FAILED")
     run(csv_of(rows() * 2), code=1, gates="")
 
 
@@ -127,7 +130,7 @@ def test_corruption_is_read_from_tags_where_there_are_any(run: Run) -> None:
 def test_some_weights_are_refused_and_all_are_used(run: Run) -> None:
     found = rows()
     some = csv_of([found[0] | {"weight": 2}] + [row | {"weight": ""} for row in found[1:]])
-    assert "weight is missing, or no number" in run(some, code=2).stderr
+    assert "weight unreadable" in run(some, code=1).stderr
     heavy = [row | {"weight": 9 if row["outcome"] == "complete" else 1} for row in found]
     gates = "defaults = false\n[gates.asr]\nthreshold = 0.9\n[gates.pass_at_1]\nthreshold = 0.9"
     found_ = by_name(run(csv_of(heavy), "--json", gates=gates))
@@ -138,8 +141,8 @@ def test_some_weights_are_refused_and_all_are_used(run: Run) -> None:
 def test_what_is_wrong_with_a_file_is_said_with_what_helps(run: Run) -> None:
     """Most of it is told as `asr report` tells it."""
     csv_of([row | {"workflow": "airline"} for row in rows()])
-    error = run("runs.csv", code=2).stderr
-    assert "--any-workflow keeps them, --ceiling NAME=USD makes a workflow known" in error
+    error = run("runs.csv", "--only-known-workflows", code=2).stderr
+    assert "no run is left (Left out: 200 of 200 rows (200 of a workflow that the rubric" in error
     csv_of(rows())
     for option, match in (
         (("--strict-cost", "--column", "cost_usd="), "200 of 200 runs have no cost"),

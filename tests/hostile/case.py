@@ -173,7 +173,7 @@ def parquet(rows: int = 40, /, **columns: Any) -> bytes:
     return bytes(buffer.getvalue().to_pybytes())
 
 
-REPORT = ("--any-workflow", "--resamples", "200", "--json")
+REPORT = ("--resamples", "200", "--json")
 
 TARGETS = {
     "agreement": Target(
@@ -188,7 +188,7 @@ TARGETS = {
     "gate": Target(
         name="gates.toml", others={"runs.csv": RUNS},
         content=lambda: 'defaults = false\n[gates.pass_at_1]\nlevel = "should"\nthreshold = 0.1\n',
-        words=("gate", "DIR/runs.csv", "--gates", "FILE", "--any-workflow", "--resamples", "200"),
+        words=("gate", "DIR/runs.csv", "--gates", "FILE", "--resamples", "200"),
     ),
     "import": Target(
         name="traces.jsonl", content=lambda: RECORDS, rows=6,

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from app import session
-from app.components.file_import import MAX_NAME, as_uploaded, on_disk
+from app.components.uploaded import MAX_NAME, as_uploaded, on_disk
 from calibration.analyses.trace_files import (
     FileRead,
     FilesProgress,

@@ -11,7 +11,8 @@ from typing import Any
 
 import streamlit as st
 
-from app.components.file_import import as_uploaded, on_disk
+from app.components.uploaded import as_uploaded, on_disk
+from calibration.analyses.look import option_words
 from calibration.analyses.reliability.from_store import (
     LabelledAgent,
     labelled_agents,
@@ -32,6 +33,7 @@ from calibration.reporting.document import Document, markdown
 from calibration.reporting.render_html import html
 from calibration.reporting.sections.reliability import document
 from calibration.store import Store
+from calibration.tables.reading import ReadingOptions
 from calibration.tables.trials import read_task_groups
 
 # The curve of pass@k and pass^k ends here, whatever the number of runs.
@@ -131,7 +133,7 @@ def measured(asked: Asked, _store: Store) -> Found:
     return _found(runs, measure_reliability(runs), words, kept=True)
 
 
-def of_files(runs: Any, tasks: Any | None) -> Found:
+def of_files(runs: Any, tasks: Any | None, options: ReadingOptions) -> Found:
     """Return what the page shows of a file that was handed in, and perhaps of one on its tasks.
 
     Raises
@@ -144,17 +146,18 @@ def of_files(runs: Any, tasks: Any | None) -> Found:
         if upload is not None:
             digest.update(f"{upload.name} {upload.size} ".encode())
             digest.update(upload.getbuffer())
-    return _of_files(digest.hexdigest(), [runs], [] if tasks is None else [tasks])
+    digest.update(repr(options).encode())
+    return _of_files(digest.hexdigest(), [runs], [] if tasks is None else [tasks], options)
 
 
 @st.cache_resource(show_spinner="Measuring reliability", max_entries=4)
-def _of_files(digest: str, _runs: list[Any], _tasks: list[Any]) -> Found:
+def _of_files(digest: str, _runs: list[Any], _tasks: list[Any], _options: ReadingOptions) -> Found:
     del digest
     with on_disk([*_runs, *_tasks]) as ((path, *more), folder):
         try:
-            read = _unplaced(read_runs(path), folder)
+            read = _unplaced(read_runs(path, _options), folder)
             groups = read_task_groups(more[0]) if more else None
-            words = f"reliability {shlex.quote(path.name)}"
+            words = shlex.join(["reliability", path.name, *option_words(_options)])
             if more:
                 words += f" --tasks {shlex.quote(more[0].name)}"
             report = measure_reliability(read, groups)

@@ -6,17 +6,20 @@ from functools import partial
 import streamlit as st
 
 from app import frame, session
-from app.components.file_import import TABLES
 from app.components.sections import folded, verdict
+from app.components.table_reading import as_menus, reading_menus
 from app.components.tables import RELIABILITY
+from app.components.uploaded import TABLES
 from app.views.reliability import data, draw
 from app.views.reliability.data import Asked, Found
+from calibration.analyses.look import TRIALS
 from calibration.analyses.reliability.from_store import OPEN, LabelledAgent
 from calibration.errors import CalibrationError
 from calibration.reporting.document import figure
 from calibration.reporting.sections.reliability import DIMENSIONS, advice
 from calibration.statistics.estimate import OK
 from calibration.store import Store
+from calibration.taxonomy import default_taxonomy
 from calibration.text import TOGETHER, counted, sentence, shown
 
 # What was measured of a file; it lives until the tab is closed, and is never stored.
@@ -93,29 +96,29 @@ def _lacks(store: Store, why: str, title: str = "No repeated runs with labels ye
     frame.command_line("import FILE", "reliability")
 
 
+@st.fragment
 def _upload() -> None:
     """Offer to measure a file; nothing of it is stored."""
-    with st.form(RELIABILITY.key("form"), border=False):
-        left, right, button = st.columns([3, 3, 1], vertical_alignment="bottom")
-        runs = left.file_uploader(
-            "Runs (.csv, .jsonl, .parquet)", type=TABLES, key=RELIABILITY.key("runs_upload"),
-            help=COLUMNS,
-        )  # fmt: skip
-        tasks = right.file_uploader(
-            "Tasks, if you like (.csv, .jsonl, .parquet)", type=TABLES,
-            key=RELIABILITY.key("tasks_upload"),
-            help="Columns: task_id; optional: difficulty, category, tier (core or edge)",
-        )  # fmt: skip
-        pressed = button.form_submit_button("Measure")
-    if not pressed:
+    left, right = st.columns(2)
+    runs = left.file_uploader(
+        "Runs (.csv, .jsonl, .parquet)", type=TABLES, key=RELIABILITY.key("runs_upload"),
+        help=COLUMNS,
+    )  # fmt: skip
+    tasks = right.file_uploader(
+        "Tasks, if you like (.csv, .jsonl, .parquet)", type=TABLES,
+        key=RELIABILITY.key("tasks_upload"),
+        help="Columns: task_id; optional: difficulty, category, tier (core or edge)",
+    )  # fmt: skip
+    options = reading_menus(RELIABILITY.key("runs"), runs, TRIALS, default_taxonomy())
+    if not st.button("Measure", key=RELIABILITY.key("measure")):
         return
     if runs is None:
         st.text("Choose a file of runs first.")
         return
     try:
-        st.session_state[OF_FILE] = data.of_files(runs, tasks)
+        st.session_state[OF_FILE] = data.of_files(runs, tasks, options)
     except CalibrationError as error:
-        st.text(f"Nothing was measured: {shown(str(error), most=600)}")
+        st.text(f"Nothing was measured: {shown(as_menus(str(error)), most=600)}")
         return
     st.rerun()
 

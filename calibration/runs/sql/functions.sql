@@ -15,8 +15,6 @@ CREATE OR REPLACE TEMP MACRO once_of(given) AS list_distinct(given);
 -- The place of a text in a list, from 1, null where it is not there: the lists begin with a text that
 -- does not occur. And the number at such a place. DuckDB looks up each distinct text of a block once.
 
-CREATE OR REPLACE TEMP MACRO place_of(given, names) AS list_position(names, given) - 1;
-
 CREATE OR REPLACE TEMP MACRO number_at(numbers, place) AS list_extract(numbers, place + 1);
 
 -- Numbers.

@@ -7,6 +7,15 @@ CREATE OR REPLACE TEMP MACRO week_of(given) AS
 
 CREATE OR REPLACE TEMP MACRO group_of(given, n) AS CAST(given % n AS BIGINT);
 
+-- Nearly all texts are clean: plain ones without a blank at their ends are not looked at again, which
+-- takes a tenth of the time.
+CREATE OR REPLACE TEMP MACRO clean_of(given) AS
+  CASE
+    WHEN strlen(given) = length(given) AND ascii(given) > 32 AND ascii(right(given, 1)) > 32
+    THEN given
+    ELSE clean_of_any(given)
+  END;
+
 -- Numbers and times as nearly all files write them; an error where only a closer look can tell.
 CREATE OR REPLACE TEMP MACRO plain_number(given) AS
   CASE
@@ -23,4 +32,12 @@ CREATE OR REPLACE TEMP MACRO plain_moment(given) AS
     WHEN regexp_matches(given, '^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?([zZ]|[+-][01][0-9](:?[0-5][0-9])?)$')
     THEN CAST(given AS TIMESTAMPTZ)
     ELSE error('no plain time')
+  END;
+
+-- Nearly all texts are ASCII without blanks around: to see that costs a tenth of cleaning them.
+CREATE OR REPLACE TEMP MACRO present_of(given) AS
+  CASE
+    WHEN strlen(given) = length(given) AND given >= '!' AND right(given, 1) >= '!'
+    THEN CASE WHEN strlen(given) > 9 OR NOT missing_word(given) THEN given END
+    ELSE written_of(given)
   END;
