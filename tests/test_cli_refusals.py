@@ -30,7 +30,7 @@ from tests.cli_runs import (
 )
 
 pytestmark = pytest.mark.usefixtures("few_draws")
-OF_FILES = ("reference", "gate", "compare", "trials", "tools", "reliability")
+OF_FILES = ("look", "reference", "gate", "compare", "trials", "tools", "reliability")
 ALSO = (["plan", "trials"], ["taxonomy", "fit-credit"])
 COMMANDS = [
     "sample --n 1 --seed 1", "verdicts import x.csv --judge j", "export labels",
@@ -70,7 +70,7 @@ REFUSED = {
         none.csv
         empty.csv
         a.txt
-        bad-class.csv | no run is left | 1
+        bad-class.csv | --map done=CLASS reads them
         --ceiling hotels=1 | --ceiling is for files
         --taxonomy fork.toml | --taxonomy is for files
         --compare-to other.csv | a store compares with its own past
@@ -158,7 +158,6 @@ REFUSED = {
         --pseudo-count -1 | not in the range
         --design x | is not one of
         --workflow x | --workflow is the workflow that --ceiling is for
-        --judge x | judged.csv: no judge 'x'; there are none named
         --verdicts judges.csv --judge v9 | no judge 'v9'; there are v1, v2
         --verdicts judges.csv --judge v2 --against v2 | must differ
         --batch x | --batch is for the store, not for files
@@ -234,7 +233,7 @@ UNUSED = {
     "--memory 1GB | --timezone UTC | --interval percentile | --strict-cost | --to 2026-W40 | "
     "--model m | --labels l.csv | --write-baseline b.json",
     "agreement v.csv": "--store x | --batch b",
-    "agreement": "--format long | --raters a,b | --item i | --column item=i | --map a=b | "
+    "agreement": "--raters a,b | --column item=i | --map a=b | --where a=b | "
     "--classes a,b",
     "calibrate --counts tables.json": "--store x | --batch b | --judge j | --human h.csv | "
     "--table t.csv | --design production | --by workflow | --against j | --judge-family m | "

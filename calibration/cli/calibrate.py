@@ -9,7 +9,12 @@ from calibration.analyses.evidence.data import BY
 from calibration.analyses.evidence.from_files import Ceilings, Unjudged, load_tables, read_tables
 from calibration.analyses.judge.calibration import CalibrationOptions
 from calibration.analyses.judge.report import report_on, report_on_store
-from calibration.cli.reading_options import OF_ANSWERS, FileCommand, with_reading_options
+from calibration.cli.reading_options import (
+    OF_ANSWERS,
+    FileCommand,
+    reading_params,
+    with_reading_options,
+)
 from calibration.cli.terminal import (
     DESIGN,
     USE_JUDGE,
@@ -39,7 +44,7 @@ from calibration.tables.vocabulary import Rest, Vocabulary, of_one_table, of_two
 FILE = click.Path(path_type=Path)
 COMPUTING = "Computing rates and their intervals"
 OF_FILES = (
-    "classes", "credit", "mapped", "rest", "merge", "ceilings", "ceiling", "columns", "raters",
+    "classes", "credit", "rest", "merge", "ceilings", "ceiling", *reading_params(OF_ANSWERS),
     "workflow", "unjudged", "overlap",
 )  # fmt: skip
 

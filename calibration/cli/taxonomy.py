@@ -14,6 +14,7 @@ from calibration.analyses.success_rate.suggestions import (
 )
 from calibration.cli.production_options import (
     PLACES,
+    READ_FILES,
     READING,
     keep_inputs,
     one_place,
@@ -130,7 +131,7 @@ def suggest(
     keep_inputs([*files, path, fork], [out])
     if place is None:
         refuse_given(["fork"], "files: the store has its own taxonomy")
-        refuse_given((*READING, *PLACES), "files; name one")
+        refuse_given((*READING, *READ_FILES, *PLACES), "files; name one")
         with open_to_read(path) as store:
             found = ceilings_from_store(
                 store, batch_id, percentile=percentile, confidence_level=confidence

@@ -712,7 +712,7 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
     "calibration.analyses.success_rate.suggestions.SuggestedCeilings": (
         ("format", lambda of: "asr-ceilings/1", "Literal['asr-ceilings/1']"),
         "percentile basis accepted workflows=workflows[workflow] confidence_level notes "
-        "batch_id fingerprint",
+        "batch_id reading fingerprint",
     ),
     "calibration.analyses.success_rate.suggestions.SuggestedCeiling": (
         "unit ceiling_usd n suggested share_above",
@@ -774,7 +774,8 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
         "class_shares=found.class_changes[outcome] verdict=found.verdict rule=found.rule "
         "margin_pp=found.margin% non_inferior=found.non_inferior",
         ("calibrated", lambda of: False, "bool"),
-        "credit=credit[@classes] restated reading=readings warnings marks origin fingerprint=origin.fingerprint",
+        "credit=credit[@classes] restated reading=readings warnings marks origin "
+        "fingerprint=origin.fingerprint",
     ),
     "calibration.success_rate.comparison.Comparison": (
         "*asr paired n_pairs",

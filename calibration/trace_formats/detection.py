@@ -33,7 +33,7 @@ from calibration.trace_formats.own_files import (
 from calibration.trace_formats.own_records import RECORD_SOURCE, TRANSCRIPT_SOURCE
 from calibration.trace_formats.parquet import PARQUET, parquet_columns
 from calibration.trace_formats.reliability_fields import RELIABILITY_FIELDS
-from calibration.trace_formats.said import unseen_in
+from calibration.trace_formats.said import CALLS, RESULTS, THOUGHTS, unseen_in
 from calibration.trace_formats.spans import DOUBLED
 from calibration.trace_formats.swe_agent import SWE_AGENT
 from calibration.trace_formats.tau2_bench import FOLDER, INDEX, TAU2
@@ -265,8 +265,14 @@ def _first_fields(source: JsonText, at: int) -> frozenset[str] | None:
     return frozenset()
 
 
+_ITEMS = CALLS | RESULTS | THOUGHTS
+
+
 class _Chat:
-    """Tells chats from logs: every message has a role, and there is no other kind of event."""
+    """Tells chats from logs: every message has a role, and there is no other kind of event.
+
+    The items of an answer that are a call, a result or a thought name that as their type.
+    """
 
     def __init__(self) -> None:
         self.is_spoken = True
@@ -276,7 +282,9 @@ class _Chat:
         messages = row.get("messages")
         if isinstance(messages, list):
             told = (one for one in messages if isinstance(one, dict))
-            self.is_spoken &= all(isinstance(one.get("role"), str) for one in told)
+            self.is_spoken &= all(
+                isinstance(one.get("role"), str) or str(one.get("type")) in _ITEMS for one in told
+            )
         elif messages is None and not _EVENT.isdisjoint(row):
             self.is_spoken = False
 

@@ -437,9 +437,7 @@ def test_labels_of_one_class_have_the_exact_bound_in_files_as_in_the_store(
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("column", "code"), [("workflow", "other_workflows"), ("judge", "other_judge")]
-)
+@pytest.mark.parametrize(("column", "code"), [("workflow", "other_workflows")])
 def test_a_reference_of_something_else_is_refused(write: Write, column: str, code: str) -> None:
     labelled = spread(COUNTS, ["pass", "fail"], ["pass", "fail"])
     labels = [f"{trace},{human}" for trace, human, _ in labelled]

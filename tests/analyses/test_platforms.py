@@ -96,7 +96,11 @@ def test_what_is_pulled_is_read_by_the_importers(name: str, old: bool, tmp_path:
 def test_scores_come_with_their_traces(name: str, tmp_path: Path) -> None:
     with PlatformServer(runs(3), scored=(1,)) as server:
         read = read_files(pulled(name, server, tmp_path / "s.duckdb").files, ImportSettings())
-    graded = {run.trace.task_id: run.verdict for run in runs_of(read) if run.verdict is not None}
+    graded = {
+        run.trace.task_id: verdict
+        for run in runs_of(read)
+        for verdict in read.rules.verdicts(run.trace.trace_id, run.grades)
+    }
     assert set(graded) == {"refund-1"}
     assert graded["refund-1"].judge_id == f"source:{name}"
     assert graded["refund-1"].outcome == default_taxonomy().success
@@ -492,7 +496,8 @@ def test_own_scores_are_none_of_the_source_when_they_come_back(name: str, tmp_pa
         read = read_files([*found.files, file], ImportSettings())
     (run,) = runs_of(read)
     assert read.set_aside == ()
-    assert (run.verdict, run.more, run.human) == (None, (), ())
+    assert read.rules.verdicts(run.trace.trace_id, run.grades) == []
+    assert run.grades.human == ()
     assert "asr-calibration" not in json.dumps(dict(run.trace.metadata))
 
 

@@ -216,7 +216,7 @@ def wide(**more: Any) -> pd.DataFrame:
             wide(rater_1_verdict="good").rename(columns={"Ann": "rater_1", "Bo": "rater_2"}),
             "names of the reviewers?",
         ),
-        (LONG.assign(label=[["good"]] * 24), "lists or objects"),
+        (LONG.assign(label=pd.Series([["good"]] * 24)), "lists or objects"),
         (LONG.iloc[::2], "every item has one rating"),
         (LONG.drop(columns="rater"), "no column names the rater of a row"),
         (LONG.rename(columns={"item": "thing"}), "--column item=NAME"),

@@ -19,10 +19,11 @@ from calibration.runs import Source, open_files, open_runs, production_counts
 from calibration.runs.engines import feedback_worths, macros
 from calibration.runs.recognition import RunOptions, outcomes_of, reading_of_runs
 from calibration.tables import words
-from calibration.tables.rows import FieldError, cell_flag
+from calibration.tables.rows import cell_flag
 from calibration.tables.scales import OutcomeColumn, read_outcomes
 from calibration.tables.trials import TrialSource, audit_details, read_trials
 from calibration.taxonomy import default_taxonomy
+from calibration.trace_formats.fields import FieldError
 
 ROOT = Path(__file__).parents[2]
 LISTS = {
@@ -159,7 +160,7 @@ def test_flags(text: str, kind: str) -> None:
     if kind in TRUTHS:
         assert cell_flag(row, "adjudicated") is TRUTHS[kind]
         assert tools._flag(row, "adjudicated") is TRUTHS[kind]
-        assert _useful(words.cell(text), "passed", None) == float(TRUTHS[kind])
+        assert _useful(words.cell(text), "feedback", None) == float(TRUTHS[kind])
     elif kind == "missing":
         assert cell_flag(row, "adjudicated") is False
         assert tools._flag(row, "adjudicated") is None
@@ -183,6 +184,7 @@ def test_catches_of_layers() -> None:
     share = found.all_types.by("ci_gate").share
     assert found.all_types.n == len(kept)
     assert share.value == pytest.approx(kept.count("pass") / len(kept))
+    assert found.reading is not None
     assert {rows.code: rows.rows for rows in found.reading.left_out} == {
         "bad_value": len(KINDS) - len(kept)
     }
@@ -289,7 +291,7 @@ def lists_of_words(file: Path) -> Iterator[tuple[int, set[str]]]:
         if found <= NAMES:
             continue
         if len(found) >= 2 or (found & {"true", "yes", "passed"} and isinstance(node, ast.Compare)):
-            yield node.lineno, found
+            yield getattr(node, "lineno", 0), found
 
 
 def test_no_other_list_of_words() -> None:

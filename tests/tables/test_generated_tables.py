@@ -16,7 +16,7 @@ import pytest
 
 from calibration.errors import CalibrationError
 from calibration.runs import Source, open_files, open_frame, open_runs, production_counts
-from calibration.runs.engines import DuckDB
+from calibration.runs.engines import DuckDB, StoredTable
 from calibration.runs.recognition import RunOptions, outcomes_of, reading_of_runs
 from calibration.tables import words
 from calibration.tables.reading import ReadingOptions
@@ -209,19 +209,20 @@ def one_engine() -> Iterator[Callable[[pd.DataFrame], Source]]:
     """Yield what makes a source of a frame, all in one engine, which takes long to start."""
     with open_frame(pd.DataFrame({"outcome": ["complete"]})) as first:
         assert isinstance(first.engine, DuckDB)
-        engine = first.engine
+        assert isinstance(first.table, StoredTable)
+        engine, table = first.engine, first.table
 
         def source_of(frame: pd.DataFrame) -> Source:
             engine.connection.register("traces", frame.assign(asr_row=range(1, len(frame) + 1)))
-            return replace(first, columns=engine.columns(first.table))
+            return replace(first, columns=engine.columns(table))
 
         yield source_of
 
 
 def as_file(rows: Rows, draw: random.Random, path: Path) -> Path:
     """Write a table with any delimiter and encoding."""
-    form = {"sep": draw.choice(",;\t|"), "encoding": draw.choice(ENCODINGS)}
-    pd.DataFrame(rows).to_csv(path, index=False, **form)
+    sep, encoding = draw.choice(",;\t|"), draw.choice(ENCODINGS)
+    pd.DataFrame(rows).to_csv(path, index=False, sep=sep, encoding=encoding)
     return path
 
 

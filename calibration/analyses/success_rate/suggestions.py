@@ -88,6 +88,7 @@ class SuggestedCeilings:
     notes: tuple[str, ...]
     fingerprint: str
     batch_id: str | None = None
+    reading: Reading | None = None
 
 
 def ceilings_from_files(
@@ -110,7 +111,7 @@ def ceilings_from_files(
     notes: tuple[str, ...] = ()
     if "weight" in read.counts.notes.columns:
         notes = ("Every run counts once: the weights of the file are not used here.",)
-    return _suggested(
+    suggested = _suggested(
         found.table,
         {w.name: w for w in read.taxonomy.workflows},
         percentile,
@@ -120,6 +121,7 @@ def ceilings_from_files(
         tasks=found.n_tasks,
         notes=notes,
     )
+    return replace(suggested, reading=read.reading)
 
 
 def ceilings_from_store(

@@ -41,6 +41,7 @@ def ceilings(found: SuggestedCeilings) -> Document:
     return Document(
         title="Cost ceilings from the costs of acceptable runs",
         source=batches_read(found.batch_id),
+        reading=reading_lines(found.reading),
         about=(
             f"{counted(len(enough), 'workflow')} of {len(found.workflows)} "
             f"{'has' if len(enough) == 1 else 'have'} enough acceptable runs for a ceiling with an "
