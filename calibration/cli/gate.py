@@ -120,11 +120,10 @@ def gate(
 ) -> None:
     """Pass or fail files of runs, or the store, by thresholds, for CI.
 
-    Exits with 0 when every must gate passed, 1 when one did not, 2 when a file is not what it must
-    be. FILEs (CSV, JSONL, Parquet; patterns too), a PostgreSQL table or files that Spark reads have
-    trace_id, workflow, outcome, cost_usd, and optionally units, started_at, task_id, trial, weight,
-    stratum, latency_s, model, tier, category, loops, data_corruption, tags; they are read as `asr
-    report` reads them, and no store is needed.
+    Exits with 0 when every must gate passed, 1 when one did not or too many runs are left out for a
+    gate, 2 when a file is not what it must be. FILEs (CSV, JSONL, Parquet; patterns too), a
+    PostgreSQL table or files that Spark reads are read as `asr report` reads them, with tier,
+    category, loops, data_corruption and tags besides; no store is needed.
 
     Without any it gates the store: the rate corrected with its labels and verdicts, the human
     labels, and the steps of its traces. Before anybody has labelled, --judge source:NAME, or

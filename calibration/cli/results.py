@@ -127,11 +127,9 @@ def report(
 
     With FILEs (CSV, JSONL, Parquet; patterns too), a PostgreSQL table or files that Spark reads no
     store is needed: the outcomes are taken as given. A .json file holds results of SWE-bench, BFCL,
-    MLE-bench, Terminal-Bench or Harbor. The others have trace_id, workflow, outcome,
-    cost_usd, and optionally units, started_at, task_id, trial, weight, stratum, latency_s, model,
-    agent_version, harness, tier, difficulty, tags, status, tool_calls, tool_errors, loops,
-    loops_in_a_row, n_steps, total_tokens, context_tokens, context_window, escalated, feedback,
-    verdict.
+    MLE-bench, Terminal-Bench or Harbor, or rows. A table needs a column with the outcome of each
+    run, by our name or another common one: `asr look FILE` shows which columns are read as what,
+    and docs/tables.md lists them all.
 
     Without a FILE it reports on the labels and verdicts of the store: uncorrected,
     human-only and corrected rate, for all traces, a window or a workflow. Before anybody has

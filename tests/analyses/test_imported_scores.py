@@ -149,7 +149,7 @@ def test_an_import_without_a_scale_is_settled_by_one_with_it(
     report = ("report", "--judge", "source:langfuse", "--json")
     first = asr("import", "runs", "--yes").stdout
     hint = first.partition("`--scale ")[2].partition("`")[0]
-    assert "no_verdict" in asr(*report, code=1).output
+    assert "without a verdict" in asr(*report, code=1).output
     again = asr("import", "runs", "--yes", "--scale", *shlex.split(hint)).stdout
     assert "0 imported, 60 already there" in again
     assert "60 grades kept" in again

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,10 @@ def test_tasks_that_all_agree_have_an_exact_bound() -> None:
 
 def test_figures_that_are_the_same_have_the_same_limits() -> None:
     found = pass_over_tasks(trials([3] * 9, [0, 1, 2, 3, 3, 3, 2, 1, 0]), 1, rng=rng())
-    assert found.pass_at_k == found.pass_hat_k
+    one, other = found.pass_at_k, found.pass_hat_k
+    # The last digit of a limit depends on the processor.
+    assert one.interval == pytest.approx(other.interval, abs=1e-12)
+    assert replace(one, interval=other.interval) == other
 
 
 def test_bands_leave_no_gap() -> None:
