@@ -73,7 +73,7 @@ report-window-empty =1: report @demo --from 2031-W01 --to 2031-W02
 # The rate of files
 report-file-full: report full.csv --html page.html --json
 report-file-text: report runs.csv --stratify workflow --ceilings run-ceilings.csv --full
-report-file-markdown: report runs.csv --from 2025-W12 --to 2025-W13 --markdown --pooled --target \
+report-file-markdown: report runs.csv --max-left-out .05 --from 2025-W12 --to 2025-W13 --markdown --pooled --target \
 hallucinated=0.05
 report-file-compared: report runs.csv --compare-to after.jsonl --interval bca
 report-file-any-workflow: report runs.csv --taxonomy fork.toml --compare-to none \
@@ -112,6 +112,8 @@ tasks-file-json: tasks audit trials-tagged.csv --json --confidence .9
 tasks-store: tasks audit @own --full
 tasks-nobody =2: tasks audit @own --judge nobody
 # What the numbers of a taxonomy could be
+look-text: look runs.csv
+look-json: look runs.csv --json
 taxonomy-suggest: taxonomy suggest runs.csv --out ceilings.toml
 taxonomy-suggest-store-json: taxonomy suggest @demo --percentile .8 --json
 taxonomy-suggest-two-sources =2: taxonomy suggest runs.csv --batch b

@@ -105,8 +105,8 @@ class RoleContent:
     known: int = 0
     different: int | None = None
     words: tuple[WordCount, ...] = ()
-    low: float | datetime | None = None
-    high: float | datetime | None = None
+    low: float | str | None = None
+    high: float | str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -451,9 +451,14 @@ def _content(role: str, column: str | None, held: HeldValues | None) -> RoleCont
             WordCount(word=word, taken_as="", rows=n)
             for word, n in islice(held.counts.items(), MOST_VALUES)
         ),
-        low=held.low,
-        high=held.high,
+        low=_plain(held.low),
+        high=_plain(held.high),
     )
+
+
+def _plain(end: float | datetime | None) -> float | str | None:
+    """Return an end of a range as JSON holds it: a time in the form of ISO 8601."""
+    return end.isoformat() if isinstance(end, datetime) else end
 
 
 def _outcome_content(column: str, outcomes: OutcomeWords) -> RoleContent:

@@ -11,6 +11,7 @@ import click
 from calibration.analyses.gates.run import GateAnalysis
 from calibration.cli.production_options import (
     FILE,
+    LIMIT,
     PLACES,
     READ_FILES,
     keep_inputs,
@@ -51,8 +52,14 @@ if TYPE_CHECKING:
 
 
 # Options for tables, and those for outcomes that are taken as given, also in a store.
-OF_FILES = ("only_known_workflows", "fork", *PLACES, *READ_FILES)
+OF_FILES = (
+    "only_known_workflows",
+    "fork",
+    *PLACES,
+    *(name for name in READ_FILES if name != LIMIT),
+)
 OF_GIVEN = (
+    LIMIT,
     "since", "until", "timezone", "ceiling", "ceilings", "credit", "strict_cost", "interval",
     "stratify", "force", "baseline", "labels", "model", "write_baseline",
 )  # fmt: skip

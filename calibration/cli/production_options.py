@@ -59,6 +59,8 @@ FOR_RUNS = (
 )
 
 READ_FILES = reading_params(FOR_RUNS)
+# Also for outcomes of a store that are taken as given.
+(LIMIT,) = reading_params(["--max-left-out"])
 
 # The minimum for DuckDB to start.
 LEAST_MB = 64

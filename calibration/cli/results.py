@@ -11,6 +11,7 @@ import click
 from calibration.analyses.success_rate.report import PREVIOUS, saved_report, verify_report
 from calibration.cli.production_options import (
     FILE,
+    LIMIT,
     PLACES,
     READ_FILES,
     memory_from,
@@ -56,8 +57,8 @@ if TYPE_CHECKING:
 MARGIN = 5.0
 TABLES = "files and tables; name one"
 # Options for tables, and those for outcomes that are taken as given, also in a store.
-OF_FILES = ("only_known_workflows", *READ_FILES)
-OF_GIVEN = ("ceiling", "ceilings", "credit", "stratify", "force")
+OF_FILES = ("only_known_workflows", *(name for name in READ_FILES if name != LIMIT))
+OF_GIVEN = ("ceiling", "ceilings", "credit", "stratify", "force", LIMIT)
 OF_LABELS = ("batch_id", "design", "estimand")
 
 

@@ -390,6 +390,8 @@ def _left_out(rows: SetAsideRows, columns: RunColumns) -> LeftOut:
         example = rows.examples[0]
         header = 1 if columns.source.rejects and rows.reason != "unreadable_row" else 0
         is_line = example.row is not None and not columns.n_not_chosen
+        # Runs of a store are no lines.
+        is_line = is_line and (columns.source.file is not None or not columns.source.results)
         first = FirstRow(
             line=example.row + header if is_line and example.row is not None else None,
             value=example.value,

@@ -21,11 +21,12 @@ from calibration.reporting.document import markdown
 from calibration.reporting.sections.success_rate import document
 from calibration.runs.sources import Frame
 from calibration.store import Store
+from calibration.tables.reading import ReadingOptions
 from tests.analyses.worlds import World, make_trace
 from tests.cli_runs import Run
 
 BENCH, OTHER = "source:bench", "source:other"
-FEW = ReportOptions(judge_id=BENCH, n_resamples=100)
+FEW = ReportOptions(judge_id=BENCH, n_resamples=100, reading=ReadingOptions(max_left_out=0.5))
 # By task, of two trials each: how many succeed.
 PASSED = (2, 1, 0, 2, 1, 2)
 UNSAID = "reward 0.5 is neither 0 nor 1"
@@ -108,12 +109,16 @@ def test_what_is_not_in_the_rate_is_counted_with_its_reason(store: Store) -> Non
     report = report_on_store(store, FEW)
     left = {row.reason.partition(": ")[0]: row for row in report.set_aside}
     assert {name: row.n for name, row in left.items()} == {
-        "outcome is missing": 1, "the outcome is no_verdict": 1,
-        "the run is of a perturbed arm": 1, f"traces of other sources than {BENCH}": 1,
+        "without an outcome": 1, "without a verdict": 1,
+        "of a perturbed arm": 1, f"traces of other sources than {BENCH}": 1,
         "traces of the reference set": 1,
     }  # fmt: skip
-    assert left["the outcome is no_verdict"].examples == (UNSAID,)
-    assert any("1 run of a perturbed arm is left out" in of for of in report.warnings)
+    assert left["without a verdict"].examples == (UNSAID,)
+    assert report.reading is not None
+    assert (
+        report.reading.folded_line
+        == "Left out: 1 of 15 rows (1 of a perturbed arm, first: 'fault')"
+    )
 
 
 def test_labels_make_another_report_unless_outcomes_are_asked_for_as_given(store: Store) -> None:
@@ -165,7 +170,7 @@ def test_simulated_and_real_runs_do_not_mix(store: Store) -> None:
 
 def test_nothing_with_a_class_is_no_rate(store: Store) -> None:
     store.add_verdicts([Verdict(judge_id=OTHER, trace_id="elsewhere", outcome="no_verdict")])
-    with pytest.raises(CalibrationError, match=r"no run is left \(1: the outcome is no_verdict"):
+    with pytest.raises(CalibrationError, match=r"no run is left .*1 without a verdict"):
         report_on_store(store, replace(FEW, judge_id=OTHER))
 
 

@@ -17,6 +17,7 @@ SCHEMAS = Path(calibration.reporting.__file__).parent / "schemas"
 COMMANDS = Path(__file__).parents[1] / "snapshots" / "commands"
 SCHEMA_OF = {
     "report": "report",
+    "look": "look",
     "compare": "comparison",
     "gate": "gates",
     "grade": "grades",

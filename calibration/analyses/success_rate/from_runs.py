@@ -535,7 +535,7 @@ def report_on_files(
         set_aside=tuple(map(left_out, counts.set_aside)),
         warnings=tuple(_warnings(read)),
         notes=(
-            *reading_notes(counts.notes, counts.n_kept),
+            *reading_notes(counts.notes, counts.n_kept, counts.n_perturbed),
             *([left_out_models] if left_out_models else []),
             *made.notes,
         ),

@@ -67,9 +67,9 @@ def _word(one: WordCount) -> str:
     return f"{word} = {one.taken_as} {one.rows:,}" if one.taken_as else f"{word} {one.rows:,}"
 
 
-def _amount(role: str, value: float | datetime) -> str:
-    if isinstance(value, datetime):
-        return f"{value:%Y-%m-%d %H:%M}"
+def _amount(role: str, value: float | str) -> str:
+    if isinstance(value, str):
+        return f"{datetime.fromisoformat(value):%Y-%m-%d %H:%M}"
     if role == "cost_usd":
         return usd(value)
     return f"{value:.4g} s" if role == "latency_s" else f"{value:.4g}"
