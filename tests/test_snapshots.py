@@ -73,8 +73,8 @@ report-window-empty =1: report @demo --from 2031-W01 --to 2031-W02
 # The rate of files
 report-file-full: report full.csv --html page.html --json
 report-file-text: report runs.csv --stratify workflow --ceilings run-ceilings.csv --full
-report-file-markdown: report runs.csv --max-left-out .05 --from 2025-W12 --to 2025-W13 --markdown --pooled --target \
-hallucinated=0.05
+report-file-markdown: report runs.csv --max-left-out .05 --from 2025-W12 --to 2025-W13 --markdown \
+--pooled --target hallucinated=0.05
 report-file-compared: report runs.csv --compare-to after.jsonl --interval bca
 report-file-any-workflow: report runs.csv --taxonomy fork.toml --compare-to none \
 --json
