@@ -189,9 +189,10 @@ def reading_lines(readings: Reading | Sequence[Reading] | None) -> tuple[str, ..
     """
     if readings is None:
         return ()
+    # They hold words, columns and workflows of the table, in which nothing is to be interpreted.
     if isinstance(readings, Reading):
-        return readings.lines
-    return tuple(f"{one.place}: {line}" for one in readings for line in one.lines)
+        return tuple(map(Name, readings.lines))
+    return tuple(Name(f"{one.place}: {line}") for one in readings for line in one.lines)
 
 
 ESTIMANDS = {
