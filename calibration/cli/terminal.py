@@ -1,6 +1,5 @@
 """Common parts of all commands: options, opening a store, printing."""
 
-import csv
 import functools
 import json
 import math
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from calibration.errors import InputError, LeftOutError, MissingColumnError, StoreLockedError
+from calibration.errors import InputError, LeftOutError, StoreLockedError
 from calibration.text import visible
 
 if TYPE_CHECKING:
@@ -463,48 +462,6 @@ def _tell(seconds: float) -> None:
         click.echo(f"handed over to the app, waiting ({seconds:.0f} s) ...", err=True)
 
 
-def with_columns(command: Command) -> Command:
-    """Add --column; the command receives it as `columns`, for `under_our_names`."""
-
-    @click.option(
-        "--column",
-        "columns",
-        multiple=True,
-        metavar="NAME=COLUMN",
-        callback=_columns_of,
-        help="Read NAME from this column; with nothing after the =, NAME is left out.",
-    )
-    @functools.wraps(command)
-    def wrapped(*args: Any, columns: Mapping[str, str | None], **kwargs: Any) -> Any:
-        try:
-            return command(*args, columns=columns, **kwargs)
-        except MissingColumnError as error:
-            if error.column in columns or error.column in columns.values():
-                raise
-            raise InputError(
-                f"{error}; name the column to use: --column {error.column}=NAME"
-            ) from error
-
-    return wrapped
-
-
-def _columns_of(
-    _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
-) -> dict[str, str | None]:
-    """Read `name=their column`, each name and each column once."""
-    columns: dict[str, str | None] = {}
-    for ours, theirs in pairs(given, "--column"):
-        if ours in columns:
-            raise InputError(f"--column: {ours!r:.80} is given twice")
-        if theirs and theirs in columns.values():
-            other = next(name for name, of in columns.items() if of == theirs)
-            raise InputError(
-                f"--column: the column {theirs!r:.80} has two names, {other!r:.80} and {ours!r:.80}"
-            )
-        columns[ours] = theirs or None
-    return columns
-
-
 def pairs(given: Sequence[str], option: str) -> list[tuple[str, str]]:
     """Return the parts of each NAME=VALUE."""
     found = []
@@ -514,45 +471,6 @@ def pairs(given: Sequence[str], option: str) -> list[tuple[str, str]]:
             raise InputError(f"{option}: must be NAME=VALUE, got {text!r:.80}")
         found.append((name.strip(), value.strip()))
     return found
-
-
-def with_raters(command: Command) -> Command:
-    """Add --raters; the command receives names and patterns of columns."""
-    return click.option(
-        "--raters",
-        multiple=True,
-        metavar="COLUMN,...",
-        callback=_raters_of,
-        help="Read the labels of one person each from these columns, a row an item; a * means "
-        "any characters. Empty cells are no labels.",
-    )(command)
-
-
-def _raters_of(
-    _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Read names separated by commas; one that holds a comma is in double quotes."""
-    try:
-        cells = [name.strip() for row in csv.reader(given, skipinitialspace=True) for name in row]
-    except csv.Error as error:
-        raise InputError(f"--raters: {error}") from error
-    if "" in cells:
-        raise InputError("--raters: a name is empty")
-    return tuple(cells)
-
-
-def with_map(what: str) -> Callable[[Command], Command]:
-    """Return the option --map for values of a table that are no class."""
-    return click.option(
-        "--map", "mapped", callback=_map, metavar="VALUE=CLASS,...", help=f"Take {what}"
-    )
-
-
-def _map(
-    _context: click.Context, _option: click.Parameter, value: str | None
-) -> dict[str, str] | None:
-    """Read `other=complete,error=no_verdict`."""
-    return None if value is None else dict(named(value, "VALUE=CLASS"))
 
 
 def named(value: str, form: str) -> list[tuple[str, str]]:
