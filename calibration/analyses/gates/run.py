@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 
 from calibration.analyses.evidence.data import CalibrationData
 from calibration.analyses.evidence.from_store import Part
-from calibration.analyses.fingerprint import frames_digest, package_version, settings_digest
+from calibration.analyses.fingerprint import (
+    frames_digest,
+    package_version,
+    rounded_sums,
+    settings_digest,
+)
 from calibration.analyses.gates.baseline import (
     MOST_CATEGORIES,
     Against,
@@ -31,7 +36,6 @@ from calibration.analyses.success_rate.assembly import (
     while_open,
 )
 from calibration.analyses.success_rate.from_runs import (
-    DIGITS,
     ProductionRead,
     left_out,
     read_production,
@@ -692,9 +696,9 @@ class _Gating:
         self, before: Comparable | None, labels: LabelFile | None, design: Design
     ) -> str:
         tables = self.tables
-        frames = {"tasks": tables.tasks.fillna({"task": ""}).round(DIGITS)}
+        frames = {"tasks": rounded_sums(tables.tasks.fillna({"task": ""}))}
         if tables.latency is not None:
-            frames["latency"] = tables.latency.table.round(DIGITS)
+            frames["latency"] = rounded_sums(tables.latency.table)
         given = [] if labels is None else [r for rows in labels.rows.values() for r in rows]
         # As before labels had these: no gate depends on them.
         rows = [

@@ -9,7 +9,13 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.analyses.fingerprint import frames_digest, package_version, settings_digest
+from calibration.analyses.fingerprint import (
+    DIGITS,
+    frames_digest,
+    package_version,
+    rounded_sums,
+    settings_digest,
+)
 from calibration.analyses.reference_traces import marks, reference_names, refuse_reference
 from calibration.analyses.success_rate.assembly import (
     ADD,
@@ -68,7 +74,6 @@ from calibration.tables.scales import OutcomeWords
 from calibration.taxonomy import CreditTable, Taxonomy, default_taxonomy
 from calibration.text import arms_left_out, counted
 
-DIGITS = 6
 # Figures that are withheld where too much is left out.
 FIGURES = ("asr", "asr_gross", "asr_literal", "asr_without_abandoned", "pass_rate")
 BOUNDS_PART = 30
@@ -127,7 +132,7 @@ class ProductionRead:
             sums = counts.signals.table.drop(columns=["unit", "stratum"])
             by_week = sums.groupby("week", observed=True, dropna=False, sort=True).sum()
             frames["signals"] = by_week.reset_index()
-        return frames_digest({name: frame.round(DIGITS) for name, frame in frames.items()})
+        return frames_digest({name: rounded_sums(frame) for name, frame in frames.items()})
 
 
 def read_production(

@@ -423,7 +423,7 @@ VERIFIED = ("asr", "asr_gross", "asr_literal", "asr_without_abandoned", "pass_ra
 TOLERANCE = 1e-9
 
 # The way in which runs of files are counted and drawn; 1 is that of reports without a number.
-COUNTING, COUNTED_BY = "counting", 3
+COUNTING, COUNTED_BY = "counting", 4
 SHORTEST, MOST_FILE = 8, 50_000_000
 _WEEK = re.compile(r"\d{4}-W\d{2}")
 
