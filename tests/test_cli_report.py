@@ -30,7 +30,7 @@ def test_a_report_that_was_counted_in_another_way_says_so(asr: Run, tmp_path: Pa
     saved["details"]["inputs"] = saved["fingerprint"] = "0" * 64
     (tmp_path / "r.json").write_text(json.dumps(saved), encoding="utf-8")
     printed = " ".join(asr("verify", "r.json", code=1).stdout.split())
-    assert "counting: way 1 of counting and drawing runs then, 3 now" in printed
+    assert "counting: way 1 of counting and drawing runs then, 4 now" in printed
     assert "verify it with the release that made it" in printed
     assert "are not the same" not in printed
 

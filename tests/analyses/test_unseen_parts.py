@@ -1,6 +1,7 @@
 """Runs that reviewers see only a part of, and samples that were run again."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +110,7 @@ def test_of_samples_that_were_run_again_one_counts(tmp_path: Path) -> None:
 def responses(folder: Path, k: int, read: Any) -> list[Any]:
     path = folder / f"{k}-{read.files[k].path.stem}-{len(list(folder.iterdir()))}.duckdb"
     with Store.open(path, create=True) as store:
-        store_files(store, type(read)(
-            paths=(read.files[k].path,), files=(read.files[k],), set_aside=(), preview=read.preview,
-        ), SETTINGS)  # fmt: skip
+        one_file = replace(read, paths=(read.files[k].path,), files=(read.files[k],), set_aside=())
+        store_files(store, one_file, SETTINGS)
         ids = list(store.trace_frame()["trace_id"])
         return list(store.whole_traces(ids))
