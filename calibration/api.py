@@ -12,7 +12,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    ParamSpec,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    get_type_hints,
+)
 
 import numpy as np
 import pandas as pd
@@ -57,6 +66,7 @@ from calibration.tables.scales import Scale
 from calibration.tables.vocabulary import Rest, Vocabulary
 from calibration.tables.words import Dates, Decimal
 from calibration.taxonomy import Taxonomy, default_taxonomy
+from calibration.text import names_there
 from calibration.trace_formats import Parsed
 from calibration.trace_formats import read_traces as parsed_traces
 
@@ -79,6 +89,7 @@ SINGLE = {
     "--credit": "credit",
     "--merge": "merge",
     "--rest": "rest",
+    "--latest": "latest=True",
 }
 _OPTION = re.compile(
     rf"(?P<option>{'|'.join({**PAIRED, **SINGLE})})(?![a-z-])"
@@ -140,6 +151,61 @@ def named_by_parameters(function: Callable[P, T]) -> Callable[P, T]:
             raise
 
     return wrapped
+
+
+class TableReading(TypedDict, total=False):
+    """How a table is read: keyword arguments of each function that takes one.
+
+    Parameters
+    ----------
+    columns : mapping of str to (str or None)
+        The column by role, such as ``{"outcome": "golden_match"}``; None leaves a role out.
+        Default: by the names that such tables have.
+    words : mapping of str to str
+        What words are taken as: a class, ``pass``, ``fail``, or (empty) missing.
+    where : mapping of str to str
+        The value that rows must have in a column, to be read.
+    decimal : {"point", "comma"}
+        The decimal sign of numbers that are texts.
+    dates : {"dmy", "mdy"}
+        Whether the day or the month comes first in dates such as 03/04/2026.
+    """
+
+    columns: Mapping[str, str | None] | None
+    words: Mapping[str, str] | None
+    where: Mapping[str, str] | None
+    decimal: Decimal | None
+    dates: Dates | None
+
+
+class ScoreReading(TableReading, total=False):
+    """How a table is read whose outcomes may be numbers.
+
+    Parameters
+    ----------
+    scale : (float, float)
+        The lowest and the highest score.
+    pass_at : float
+        The lowest score that is a pass.
+    """
+
+    scale: tuple[float, float] | None
+    pass_at: float | None
+
+
+class RunReading(ScoreReading, total=False):
+    """How a table of runs or trials is read.
+
+    Parameters
+    ----------
+    max_left_out : float
+        The largest share of rows left out from which a rate is given. Default: .02.
+    latest : bool
+        Whether the latest of contradicting rows counts, by a column of times.
+    """
+
+    max_left_out: float | None
+    latest: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,14 +304,12 @@ class Result(Generic[T]):
 def measure_agreement(
     ratings: "IntoDataFrame",
     *,
-    columns: Mapping[str, str | None] | None = None,
-    words: Mapping[str, str] | None = None,
-    where: Mapping[str, str] | None = None,
     raters: Sequence[str] = (),
     classes: Sequence[str] | None = None,
     weights: str = "identity",
     cluster: str | None = None,
     confidence_level: float = 0.95,
+    **reading: Unpack[TableReading],
 ) -> Result[Any]:
     """Measure inter-annotator agreement.
 
@@ -254,12 +318,6 @@ def measure_agreement(
     ratings : DataFrame
         Long (columns ``item``, ``rater``, ``label``), or wide: the item, then a column a rater;
         other names are read where they are clear. A missing label is a missing rating.
-    columns : mapping of str to (str or None), optional
-        The column of ``item``, ``rater``, ``label`` or ``updated_at``; None leaves one out.
-    words : mapping of str to str, optional
-        What labels are taken as; an empty text is missing.
-    where : mapping of str to str, optional
-        The value that rows must have in a column, to be read.
     raters : sequence of str, optional
         The columns that hold the labels of one rater each; a ``*`` means any characters.
     classes : sequence of str, optional
@@ -271,6 +329,9 @@ def measure_agreement(
         Column of items that are alike, such as the task.
     confidence_level : float, default 0.95
         Target coverage, strictly between 0 and 1.
+    **reading
+        How the table is read; see `TableReading`. The roles are ``item``, ``rater``, ``label`` and
+        ``updated_at``.
 
     Returns
     -------
@@ -298,12 +359,7 @@ def measure_agreement(
     """
     held = read_ratings(
         to_pandas(ratings),
-        ReadingOptions(
-            columns=columns or {},
-            mapped=words or {},
-            where=tuple((where or {}).items()),
-            raters=tuple(raters),
-        ),
+        _reading_options(TableReading, reading, raters=tuple(raters)),
         classes=classes,
         item_columns=() if cluster is None else (cluster,),
     )
@@ -328,17 +384,13 @@ def calibrate(
     design: Design = "production",
     classes: Sequence[str] | None = None,
     credit: Mapping[str, float] | None = None,
-    columns: Mapping[str, str | None] | None = None,
-    words: Mapping[str, str] | None = None,
-    where: Mapping[str, str] | None = None,
-    scale: tuple[float, float] | None = None,
-    pass_at: float | None = None,
     rest: Rest | None = None,
     merge: Mapping[str, Sequence[str]] | None = None,
     ceilings: Mapping[str, float] | None = None,
     taxonomy: Taxonomy | None = None,
     confidence_level: float = 0.95,
     seed: int = 0,
+    **reading: Unpack[ScoreReading],
 ) -> Result[JudgeCalibration]:
     """Calibrate a judge against human labels and correct the rate.
 
@@ -358,18 +410,6 @@ def calibrate(
         given; else those that occur.
     credit : mapping of str to float, optional
         What each class is worth, from 0 to 1. Default: the taxonomy's if the classes are its own.
-    columns : mapping of str to str or None, optional
-        The column by role, such as ``{"human": "label", "verdict": "gpt", "trace_id": "id"}``, for
-        the frames that have it; None leaves a role out. Default: by the names of the columns.
-    words : mapping of str to str, optional
-        What words of labels and verdicts are taken as: a class, ``pass``, ``fail``,
-        ``no_verdict``, or (empty) missing.
-    where : mapping of str to str, optional
-        The value that rows must have, by column.
-    scale : (float, float), optional
-        The lowest and the highest number that labels or verdicts may be.
-    pass_at : float, optional
-        The lowest number that is a pass.
     rest : {"no_verdict"}, optional
         What every other verdict outside the classes is taken as. Default: it is an error.
     merge : mapping of str to sequence of str, optional
@@ -383,6 +423,10 @@ def calibrate(
         Target coverage, strictly between 0 and 1.
     seed : int, default 0
         Of every resample.
+    **reading
+        How the frames are read; see `ScoreReading`. Columns are given by role, such as ``{"human":
+        "label", "verdict": "gpt", "trace_id": "id"}``, for the frames that have them; ``words`` may
+        also say ``no_verdict``.
 
     Returns
     -------
@@ -412,20 +456,15 @@ def calibrate(
     >>> round(found.estimates["post_stratified"].value, 3)
     0.6
     """
+    options = _reading_options(ScoreReading, reading)
     data = load_tables(
         to_pandas(labels),
         to_pandas(verdicts),
         design=design,
         classes=classes,
         credit=credit,
-        vocabulary=Vocabulary(mapped=words or {}, rest=rest, merged=merge or {}),
-        reading=ReadingOptions(
-            columns=columns or {},
-            mapped=words or {},
-            where=tuple((where or {}).items()),
-            scale=None if scale is None else Scale(*scale),
-            pass_at=pass_at,
-        ),
+        vocabulary=Vocabulary(mapped=options.mapped, rest=rest, merged=merge or {}),
+        reading=options,
         ceilings=Ceilings(by_workflow=ceilings or {}),
         taxonomy=taxonomy,
     )
@@ -450,18 +489,11 @@ def calibrate(
 def agent_success_rate(
     runs: "IntoDataFrame",
     *,
-    columns: Mapping[str, str | None] | None = None,
-    words: Mapping[str, str] | None = None,
-    where: Mapping[str, str] | None = None,
-    scale: tuple[float, float] | None = None,
-    pass_at: float | None = None,
-    max_left_out: float | None = None,
-    decimal: Decimal | None = None,
-    dates: Dates | None = None,
     ceilings: Mapping[str, float] | None = None,
     taxonomy: Taxonomy | None = None,
     confidence_level: float = 0.95,
     seed: int = 0,
+    **reading: Unpack[RunReading],
 ) -> Result[Any]:
     """Report the Agent Success Rate of runs whose outcomes are taken as given.
 
@@ -471,22 +503,6 @@ def agent_success_rate(
         A row a run: its outcome, and what else is known of it: ``trace_id``, ``workflow``,
         ``cost_usd``, ``task_id``, ``started_at``, ``model``, ``weight`` and more as in the files of
         ``asr report``. Columns are known by the names that such tables have.
-    columns : mapping of str to (str or None), optional
-        The column by role, such as ``{"outcome": "golden_match"}``; None leaves a role out.
-    words : mapping of str to str, optional
-        What words of the outcome are taken as: a class, ``pass``, ``fail``, or (empty) missing.
-    where : mapping of str to str, optional
-        The value that rows must have in a column.
-    scale : (float, float), optional
-        The lowest and the highest score.
-    pass_at : float, optional
-        The lowest score that is a pass.
-    max_left_out : float, optional
-        The largest share of runs left out from which a rate is given. Default: .02.
-    decimal : {"point", "comma"}, optional
-        The decimal sign of numbers that are texts.
-    dates : {"dmy", "mdy"}, optional
-        Whether the day or the month comes first in dates such as 03/04/2026.
     ceilings : mapping of str to float, optional
         Cost ceilings by workflow; they go before those of the taxonomy.
     taxonomy : Taxonomy, optional
@@ -495,6 +511,8 @@ def agent_success_rate(
         Target coverage, strictly between 0 and 1.
     seed : int, default 0
         Of every resample.
+    **reading
+        How the table is read; see `RunReading`.
 
     Returns
     -------
@@ -522,19 +540,9 @@ def agent_success_rate(
     >>> round(found.estimates["asr"].value, 3)
     0.6
     """
-    reading = ReadingOptions(
-        columns=columns or {},
-        mapped=words or {},
-        where=tuple((where or {}).items()),
-        scale=None if scale is None else Scale(*scale),
-        pass_at=pass_at,
-        max_left_out=max_left_out,
-        decimal=decimal,
-        dates=dates,
-    )
     report = report_on_files(
         Frame(runs),
-        options=_options(ceilings, confidence_level, seed, reading),
+        options=_options(ceilings, confidence_level, seed, _reading_options(RunReading, reading)),
         taxonomy=taxonomy,
     )
     return Result(
@@ -558,19 +566,12 @@ def compare(
     before: "IntoDataFrame",
     after: "IntoDataFrame",
     *,
-    columns: Mapping[str, str | None] | None = None,
-    words: Mapping[str, str] | None = None,
-    where: Mapping[str, str] | None = None,
-    scale: tuple[float, float] | None = None,
-    pass_at: float | None = None,
-    max_left_out: float | None = None,
-    decimal: Decimal | None = None,
-    dates: Dates | None = None,
     ceilings: Mapping[str, float] | None = None,
     margin: float = 0.05,
     taxonomy: Taxonomy | None = None,
     confidence_level: float = 0.95,
     seed: int = 0,
+    **reading: Unpack[RunReading],
 ) -> Result[Any]:
     """Compare two sets of runs; tasks of the same name are paired.
 
@@ -580,10 +581,10 @@ def compare(
         As for `agent_success_rate`.
     margin : float, default 0.05
         Smallest change that matters, as a fraction.
-    columns, words, where, scale, pass_at, max_left_out, decimal, dates
-        As for `agent_success_rate`, of both frames.
     ceilings, taxonomy, confidence_level, seed
         As for `agent_success_rate`.
+    **reading
+        How both tables are read; see `RunReading`.
 
     Returns
     -------
@@ -607,20 +608,10 @@ def compare(
     >>> compare(first, runs.assign(outcome="complete")).estimates["after"].value
     1.0
     """
-    reading = ReadingOptions(
-        columns=columns or {},
-        mapped=words or {},
-        where=tuple((where or {}).items()),
-        scale=None if scale is None else Scale(*scale),
-        pass_at=pass_at,
-        max_left_out=max_left_out,
-        decimal=decimal,
-        dates=dates,
-    )
     found = compare_files(
         Frame(before, "before"),
         Frame(after, "after"),
-        options=_options(ceilings, confidence_level, seed, reading),
+        options=_options(ceilings, confidence_level, seed, _reading_options(RunReading, reading)),
         taxonomies=(taxonomy, taxonomy),
         margin=margin,
     )
@@ -640,14 +631,9 @@ def pass_at_k(
     runs: "IntoDataFrame",
     ks: Sequence[int] = (1, 2, 3),
     *,
-    columns: Mapping[str, str | None] | None = None,
-    words: Mapping[str, str] | None = None,
-    where: Mapping[str, str] | None = None,
-    scale: tuple[float, float] | None = None,
-    pass_at: float | None = None,
-    max_left_out: float | None = None,
     confidence_level: float = 0.95,
     seed: int = 0,
+    **reading: Unpack[RunReading],
 ) -> Result[TrialsAnalysis]:
     """Estimate pass@k and pass^k of repeated trials of one agent.
 
@@ -658,22 +644,12 @@ def pass_at_k(
         ``asr trials``. Columns are known by the names that such tables have.
     ks : sequence of int
         Trials looked at together.
-    columns : mapping of str to (str or None), optional
-        The column by role, such as ``{"task_id": "Ticket"}``; None leaves a role out.
-    words : mapping of str to str, optional
-        What words of the outcome are taken as: a class, ``pass``, ``fail``, or (empty) missing.
-    where : mapping of str to str, optional
-        The value that rows must have in a column.
-    scale : (float, float), optional
-        The lowest and the highest score.
-    pass_at : float, optional
-        The lowest score that is a pass.
-    max_left_out : float, optional
-        The largest share of trials left out from which a rate is given. Default: .02.
     confidence_level : float, default 0.95
         Target coverage, strictly between 0 and 1.
     seed : int, default 0
         Of the resamples of whole tasks.
+    **reading
+        How the table is read; see `RunReading`.
 
     Returns
     -------
@@ -705,14 +681,7 @@ def pass_at_k(
     found = analyse_trials(
         to_pandas(runs),
         TrialOptions(ks=tuple(ks), seed=seed, confidence_level=confidence_level),
-        reading=ReadingOptions(
-            columns=columns or {},
-            mapped=words or {},
-            where=tuple((where or {}).items()),
-            scale=None if scale is None else Scale(*scale),
-            pass_at=pass_at,
-            max_left_out=max_left_out,
-        ),
+        reading=_reading_options(RunReading, reading),
     )
     estimates: dict[str, Estimate] = {}
     for k in found.ks:
@@ -889,6 +858,31 @@ def open_store(path: str | Path, *, create: bool = False) -> Store:
         If another process, for instance the app, holds it.
     """
     return Store.open(path, create=create)
+
+
+def _reading_options(
+    known: type[TableReading], given: Mapping[str, Any], raters: tuple[str, ...] = ()
+) -> ReadingOptions:
+    """Return the keyword arguments of a function that say how a table is read."""
+    names = get_type_hints(known)
+    unknown = sorted(given.keys() - names.keys())
+    if unknown:
+        raise TypeError(
+            f"unexpected keyword argument {unknown[0]!r}; {names_there(unknown[0], names)}"
+        )
+    scale = given.get("scale")
+    return ReadingOptions(
+        columns=given.get("columns") or {},
+        mapped=given.get("words") or {},
+        where=tuple((given.get("where") or {}).items()),
+        scale=None if scale is None else Scale(*scale),
+        pass_at=given.get("pass_at"),
+        max_left_out=given.get("max_left_out"),
+        decimal=given.get("decimal"),
+        dates=given.get("dates"),
+        latest=given.get("latest", False),
+        raters=raters,
+    )
 
 
 def _options(

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import calibration
-from calibration.errors import InputError
+from calibration.errors import InputError, NoRunsError
 
 PAGE = Path(__file__).parents[1] / "docs" / "library.md"
 NAMES = [
@@ -60,3 +60,26 @@ def test_what_a_frame_lacks_is_named() -> None:
         calibration.calibrate(pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [1]}))
     with pytest.raises(InputError, match="either n or half_width"):
         calibration.plan_labels()
+
+
+def test_an_argument_that_a_function_does_not_use_is_an_error() -> None:
+    runs = pd.DataFrame({"trace_id": list("ab"), "passed": [True, False]})
+    with pytest.raises(TypeError, match=r"'colums'.*did you mean 'columns'"):
+        calibration.agent_success_rate(runs, colums={"outcome": "passed"})  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="'scale'"):
+        calibration.measure_agreement(runs, scale=(1, 5))  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="'max_left_out'"):
+        calibration.calibrate(runs, runs, max_left_out=0.1)  # type: ignore[call-arg]
+
+
+def test_how_a_table_is_read_is_said_in_the_same_words_everywhere() -> None:
+    ids = [f"r{k}" for k in range(8)] * 2
+    days = ["2026-01-01"] * 8 + ["2026-01-02"] * 8
+    runs = pd.DataFrame({"Key": ids, "ok": ["fail"] * 8 + ["pass"] * 8, "date": days})
+    named = {"trace_id": "Key", "outcome": "ok"}
+    with pytest.raises(NoRunsError):
+        calibration.agent_success_rate(runs, columns=named)
+    latest = calibration.agent_success_rate(runs, columns=named, latest=True)
+    assert latest.estimates["asr"].value == 1.0
+    first = calibration.agent_success_rate(runs, columns=named, where={"date": "2026-01-01"})
+    assert first.estimates["asr"].value == 0.0
