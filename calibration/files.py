@@ -6,6 +6,7 @@ the cells of a table are parted. ``-`` is standard input where a command allows 
 
 import codecs
 import csv
+import gzip
 import io
 import json
 import os
@@ -17,9 +18,10 @@ import sys
 import tempfile
 import tomllib
 import weakref
+import zlib
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, TypeVar, overload
@@ -42,6 +44,7 @@ SHAPE_ROWS = 50  # rows by which the delimiter is found
 SHAPE_BYTES = 1_000_000  # of the beginning of a file in which they are
 MOST_COLUMNS = 10_000
 MOST_NAME = 10_000  # characters of a column
+MOST_CELL = 20_000_000  # bytes of a cell
 
 # By their names in Python's codecs. Others of them change more than bytes, or take long.
 ENCODINGS = frozenset((
@@ -386,6 +389,156 @@ def checked_shape(place: str, shape: CsvShape | None) -> CsvShape:
         n = len(shape.cells)
         raise InputError(f"{place}: has {n:,} columns; at most {MOST_COLUMNS:,} are read")
     return shape
+
+
+@contextmanager
+def unpacked(path: str) -> Iterator[BinaryIO]:
+    """Open a text file, one that is packed as its content; it can be read from the start again."""
+    import pyarrow as pa
+
+    opened = open_file(Path(path))
+    with opened as file:
+        try:
+            magic = file.read(4)
+            file.seek(0)
+            if path.lower().endswith(".gz"):
+                with gzip.GzipFile(fileobj=file) as content:
+                    yield content  # type: ignore[misc]
+            elif path.lower().endswith(".zst"):
+                with closing(_Zstandard(Path(path))) as content:
+                    yield content  # type: ignore[misc]
+            elif magic.startswith(b"\x1f\x8b") or magic == b"\x28\xb5\x2f\xfd":
+                raise InputError(f"{path}: is packed; its name must end in .gz or .zst")
+            else:
+                yield file
+        except (EOFError, OSError, zlib.error, pa.ArrowException) as error:
+            raise InputError(f"{path}: cannot be read ({error!s:.200})") from error
+
+
+class _Zstandard:
+    """The content of a Zstandard file, which is unpacked anew where it is read again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._content = self._opened()
+
+    def _opened(self) -> Any:
+        # Closed with the stream around it.
+        import pyarrow as pa
+
+        return pa.CompressedInputStream(pa.PythonFile(open_file(self._path), mode="r"), "zstd")
+
+    def seek(self, position: int) -> int:
+        """Go to a position, by reading what stands before it."""
+        self._content.close()
+        self._content = self._opened()
+        return len(self._content.read(position))
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes."""
+        return bytes(self._content.read(size))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._content.close()
+
+
+@dataclass(slots=True)
+class CsvContent:
+    """What was seen in a file of CSV, and how DuckDB reads it."""
+
+    has_nul: bool = False
+    has_blank_rows: bool = False
+    mixed_ends: bool = False
+
+    def changed(self, chunk: bytes) -> bytes:
+        """Return text as DuckDB reads it."""
+        if self.mixed_ends:
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        return chunk.replace(b"\0", "\ufffd".encode()) if self.has_nul else chunk
+
+
+def look_through(path: str, stream: BinaryIO, codec: str, mark: int, shape: CsvShape) -> CsvContent:
+    """Read a file of CSV once; raises InputError for a quote that is not closed."""
+    seen, quotes, tail = CsvContent(), 0, b""
+    ends = [0, 0, 0]
+    blank = shape.delimiter.encode() * (len(shape.cells) - 1)
+    for chunk in utf8_chunks(Path(path), stream, codec, mark):
+        quotes += chunk.count(b'"')
+        seen.has_nul |= b"\0" in chunk
+        if b"\r" in chunk:
+            ends = [n + more for n, more in zip(ends, _line_ends(chunk), strict=True)]
+        elif not ends[1]:
+            ends[1] += b"\n" in chunk
+        if not seen.has_blank_rows:
+            edge = tail + chunk[: len(blank) + 3]
+            seen.has_blank_rows = _has_row(chunk, blank) or _has_row(edge, blank)
+            tail = chunk[-len(blank) - 3 :]
+    seen.has_blank_rows |= tail.rstrip(b"\r\n").endswith((b"\n" + blank, b"\r" + blank))
+    if sum(map(bool, ends)) > 1:
+        seen.mixed_ends = _is_mixed(utf8_chunks(Path(path), stream, codec, mark))
+    if quotes % 2:
+        _check_quotes(path, utf8_chunks(Path(path), stream, codec, mark), shape)
+    return seen
+
+
+def _has_row(chunk: bytes, row: bytes) -> bool:
+    if b"\r" not in chunk:
+        return b"\n" + row + b"\n" in chunk
+    return any(
+        before + row + after in chunk
+        for before, after in ((b"\n", b"\n"), (b"\n", b"\r"), (b"\r", b"\r"))
+    )
+
+
+def _line_ends(text: bytes) -> tuple[int, int, int]:
+    """Return how many lines end with CRLF, LF and CR."""
+    both = text.count(b"\r\n")
+    return both, text.count(b"\n") - both, text.count(b"\r") - both
+
+
+def _is_mixed(chunks: Iterator[bytes]) -> bool:
+    """Return whether lines end in different ways, but for those inside of quotes."""
+    ends, inside = [0, 0, 0], 0
+    for chunk in chunks:
+        parts = chunk.split(b'"')
+        outside = b'"'.join(parts[inside::2])
+        ends = [n + more for n, more in zip(ends, _line_ends(outside), strict=True)]
+        if sum(map(bool, ends)) > 1:
+            return True
+        inside = (inside + len(parts) - 1) % 2
+    return False
+
+
+def _check_quotes(path: str, chunks: Iterator[bytes], shape: CsvShape) -> None:
+    """Raise InputError if a quote is not closed; one within a cell needs none."""
+    csv.field_size_limit(max(csv.field_size_limit(), MOST_CELL))
+    rows = csv.reader(_lines(chunks), delimiter=shape.delimiter, strict=True)
+    line = 1
+    while True:
+        try:
+            line = rows.line_num + 1
+            next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if "unexpected end" in str(error) or "field larger" in str(error):
+                raise not_closed(path, line) from error
+
+
+def _lines(chunks: Iterator[bytes]) -> Iterator[str]:
+    held = b""
+    for chunk in chunks:
+        *lines, held = (held + chunk).splitlines(keepends=True) or [b""]
+        yield from (line.decode() for line in lines)
+        if len(held) > MOST_CELL:
+            break
+    yield held.decode("utf-8", "replace")
+
+
+def not_closed(path: str, line: int) -> InputError:
+    """Return the error of a quote that is not closed, with its line."""
+    return InputError(f"{path}, line {line}: is not CSV (a quote that opens here is not closed)")
 
 
 def read_text(path: Path, *, most: int, hint: str = "") -> str:

@@ -102,10 +102,15 @@ class LayersAnalysis:
 
 @dataclass(frozen=True, slots=True)
 class _Failures:
-    """The layers that caught each failure, by run and type, and the task of each run."""
+    """The layers that caught each failure, by run and type, and the task of each run.
+
+    `layers` : those recorded; `of_users` : the one of users among them.
+    """
 
     caught: Mapping[tuple[str, str], frozenset[str]]
     tasks: Mapping[str, str]
+    layers: tuple[str, ...]
+    of_users: str | None
 
 
 def layers_of_table(
@@ -192,9 +197,7 @@ def layers_of_table(
     missing = [] if asked else [layer for layer in LAYERS if layer not in columns]
     users = columns[-1] if asked or USER in columns else None
     return _analysis(
-        _Failures({key: frozenset(by) for key, by in caught.items()}, tasks),
-        columns,
-        users,
+        _Failures({key: frozenset(by) for key, by in caught.items()}, tasks, columns, users),
         source=name,
         confidence_level=confidence_level,
         notes=[NOT_HERE, *_not_recorded(missing)],
@@ -358,9 +361,12 @@ def layers_of_store(store: Store, *, confidence_level: float = 0.95) -> LayersAn
             f"{store.path}: no failure is known: label runs, or import their feedback or grades"
         )
     return _analysis(
-        _Failures(caught, dict(zip(traces["trace_id"], traces["task_key"], strict=True))),
-        tuple(layer for layer in LAYERS if recorded[layer]),
-        USER if recorded[USER] else None,
+        _Failures(
+            caught,
+            tasks=dict(zip(traces["trace_id"], traces["task_key"], strict=True)),
+            layers=tuple(layer for layer in LAYERS if recorded[layer]),
+            of_users=USER if recorded[USER] else None,
+        ),
         source=str(store.path),
         confidence_level=confidence_level,
         notes=[
@@ -448,8 +454,6 @@ def _amount(word: str) -> float:
 
 def _analysis(
     failures: _Failures,
-    layers: tuple[str, ...],
-    of_users: str | None,
     *,
     source: str,
     confidence_level: float,
@@ -458,6 +462,7 @@ def _analysis(
     reading: Reading | None = None,
     simulated: bool = False,
 ) -> LayersAnalysis:
+    layers = failures.layers
     of_type: dict[str, dict[str, frozenset[str]]] = {}
     whole: dict[str, frozenset[str]] = {}
     for (trace_id, kind), by in sorted(failures.caught.items()):
@@ -476,7 +481,7 @@ def _analysis(
     return LayersAnalysis(
         source=source,
         layers=layers,
-        of_users=of_users,
+        of_users=failures.of_users,
         all_types=_type("all", whole, layers, tasks, confidence_level),
         types=tuple(made),
         n_tasks=n_tasks,

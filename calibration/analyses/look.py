@@ -15,8 +15,13 @@ from pathlib import Path
 from calibration.errors import CalibrationError, InputError, LeftOutError
 from calibration.files import SHAPE_BYTES, check_kind, csv_shape, encoding_of
 from calibration.records import SetAside
-from calibration.runs.columns import HeldValues, held_values
-from calibration.runs.counts import RunTable, open_runs, production_counts, unreadable_lines
+from calibration.runs.columns import (
+    HeldValues,
+    RunTable,
+    held_values,
+    open_runs,
+    unreadable_lines,
+)
 from calibration.runs.engines import DuckDB
 from calibration.runs.recognition import (
     RUN_NUMBER,
@@ -362,6 +367,8 @@ def _runs(file: _LookedFile, *, is_repeated: bool = False) -> FileLook:
         if n_rows <= FEW_ROWS and is_trials:
             reading = _reading_of_trials(file, is_perturbed_read=is_repeated)
         elif n_rows <= FEW_ROWS:
+            from calibration.runs.counts import production_counts
+
             reading = reading_of_runs(production_counts(table, outcomes))
         else:
             reading = _reading_of_many(table, outcomes, n_rows, held)

@@ -209,7 +209,8 @@ def places_from(
     memory = memory_from(servers["memory"], files=bool(files))
     if not (files or tables or spark):
         return []
-    from calibration.runs.sources import Files, PostgresTable, SparkFiles, holds_password
+    from calibration.runs.engines import holds_password
+    from calibration.runs.sources import Files, PostgresTable, SparkFiles
 
     if files:
         return [Files((file,), memory, encoding) for file in files]

@@ -42,30 +42,3 @@ tasks, by the hash of their id and within one design stratum: groups are as inde
 mix all kinds, so resampling them estimates the same variance. Groups have no week, workflow and
 model; `tasks_by` holds them by each of these. `n_tasks` counts the tasks themselves.
 """
-
-from calibration.runs.counts import open_runs, production_counts
-from calibration.runs.results import (
-    Example,
-    Notes,
-    ProductionCounts,
-    SetAsideRows,
-    Spread,
-)
-from calibration.runs.sources import Source, open_files, open_frame, open_postgres, open_spark
-from calibration.taxonomy import CreditTable
-
-__all__ = [
-    "CreditTable",
-    "Example",
-    "Notes",
-    "ProductionCounts",
-    "SetAsideRows",
-    "Source",
-    "Spread",
-    "open_files",
-    "open_frame",
-    "open_postgres",
-    "open_runs",
-    "open_spark",
-    "production_counts",
-]

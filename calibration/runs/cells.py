@@ -14,19 +14,15 @@ from numpy.typing import NDArray
 
 from calibration.records import EDGE, HARNESS, VERSION
 from calibration.runs.engines import DuckDB, Engine, Query, Relation, query, week_labels
-from calibration.runs.results import Spread
+from calibration.runs.results import LENGTHS, NO_WORKFLOW, Spread
 from calibration.taxonomy import CreditTable, Taxonomy
 
-# Columns of the length of a run, and what success is shown by.
-LENGTHS = ("n_steps", "total_tokens", "context_tokens", "context_window")
+# What success is shown by, for the lengths of a run.
 SHOWN_BY = {
     "n_steps": "n_steps", "total_tokens": "total_tokens", "context_tokens": "context_share",
 }  # fmt: skip
 
 NAMED = ("workflow", "model", VERSION, "stratum")
-
-# The workflow of a run that names none.
-NO_WORKFLOW = "(none)"
 
 # With more names than this, or unknown names, the texts themselves are keys.
 MOST_NAMES = 127

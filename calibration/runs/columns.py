@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from calibration.errors import InputError
@@ -17,13 +16,28 @@ from calibration.records import (
     VERSION,
     YEARS,
 )
-from calibration.runs.cells import LENGTHS, NO_WORKFLOW
 from calibration.runs.engines import DuckDB, Engine, Kind, Query, Relation, kind_of, query, quoted
-from calibration.runs.recognition import NUMBERS, RUN_NUMBER, Recognised, RunColumns
-from calibration.runs.results import PERTURBED, verdict_names
+from calibration.runs.recognition import (
+    NUMBERS,
+    RUN_NUMBER,
+    Recognised,
+    RunColumns,
+    RunOptions,
+    outcome_values,
+    recognise_columns,
+)
+from calibration.runs.results import (
+    LENGTHS,
+    NO_WORKFLOW,
+    PERTURBED,
+    Example,
+    SetAsideRows,
+    verdict_names,
+)
 from calibration.runs.sources import Source
 from calibration.tables import words
 from calibration.tables.reading import REASONS as WHY
+from calibration.tables.scales import OutcomeColumn
 
 OF_GATES = ("tier", "category", "loops", "data_corruption", "tags")
 
@@ -42,6 +56,63 @@ MOST_LISTED = 50
 MAX_USD = 1e6
 MAX_UNITS = MAX_WEIGHT = 1e9
 SHOWN = 80
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Rows of a reason that are kept as examples.
+EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTable:
+    """A source that is open, with the roles of its columns, ready to be counted.
+
+    `typed` : its used columns read by type, where all texts are plain; several times faster, but
+    does not tell why a value is bad, nor where. `outcomes` : the values of its outcomes.
+    """
+
+    columns: RunColumns
+    options: RunOptions
+    typed: RunColumns | None
+    outcomes: OutcomeColumn
+
+
+def open_runs(source: Source, options: RunOptions) -> RunTable:
+    """Recognise the columns of a source, and list the values of its outcomes.
+
+    Raises
+    ------
+    InputError
+        If the columns cannot be told, as `recognise_columns`.
+    """
+    columns = recognise_columns(source, options)
+    typed = _typed(columns)
+    values = outcome_values(columns, None if typed is None else typed.source)
+    return RunTable(columns=columns, options=options, typed=typed, outcomes=values)
+
+
+def _typed(columns: RunColumns) -> RunColumns | None:
+    """Return a source of texts with its used columns in a table by type, if all are plain."""
+    source, engine = columns.source, columns.source.engine
+    if not (source.texts and source.large and isinstance(engine, DuckDB)):
+        return None
+    plain = by_type(columns)
+    table = None if plain is None else engine.keep_plain(plain.source.table, "by_type")
+    if plain is None or table is None or (source.rejects and len(engine.rejected_lines())):
+        return None
+    return replace(plain, source=replace(plain.source, table=table))
+
+
+def unreadable_lines(source: Source) -> list[SetAsideRows]:
+    """Count the lines that the reader of the file refused."""
+    if not source.rejects or not isinstance(source.engine, DuckDB):
+        return []
+    lines = source.engine.rejected_lines()
+    if not lines:
+        return []
+    examples = tuple(
+        Example(file=file, row=line, value=text[:SHOWN]) for file, line, text in lines[:EXAMPLES]
+    )
+    n = len(lines)
+    return [SetAsideRows(reason="unreadable_row", n=n, runs=n, examples=examples)]
 
 
 def given(columns: RunColumns, *, zone: str, further: Collection[str] = ()) -> Query:
@@ -163,15 +234,18 @@ def held_values(
     parts = ['count(*) AS "n"']
     for role in ranges:
         parts += [f'count("{role}") AS "known_{role}"']
-        parts += [f'{end}("{role}") AS "{end}_{role}"' for end in ("min", "max")]
+        for end in ("min", "max"):
+            value = f'{end}("{role}")'
+            value = f"epoch_us({value})" if role == "started_at" else value
+            parts.append(f'{value} AS "{end}_{role}"')
     text = "SELECT\n  " + ",\n  ".join(parts) + '\nFROM "ranges"'
     read = Query("held", text, {}, {"ranges": rows})
-    found = engine.run(read).iloc[0].to_dict()
+    (found,) = engine.rows(read)
     held = {
         role: HeldValues(
             known=int(found[f"known_{role}"]),
-            low=_end(found[f"min_{role}"]),
-            high=_end(found[f"max_{role}"]),
+            low=_end(role, found[f"min_{role}"]),
+            high=_end(role, found[f"max_{role}"]),
         )
         for role in ranges
     }
@@ -222,13 +296,13 @@ def _held_texts(source: Source, engine: DuckDB, column: str, *, is_id: bool) -> 
     )
     texts = Query("texts", text, {}, {"source": source.table})
     about = 'SELECT count(*) AS "n", approx_count_distinct("value") AS "about" FROM "texts"'
-    row = engine.run(Query("about", about, {}, {"texts": texts})).iloc[0]
+    (row,) = engine.rows(Query("about", about, {}, {"texts": texts}))
     known = int(row["n"])
     if is_id or int(row["about"]) > MOST_LISTED:
         ids = Query("ids", 'SELECT hash("value") AS "id" FROM "texts"', {}, {"texts": texts})
         different, _ = engine.distinct(ids, "id", known)
         return HeldValues(known=known, different=different)
-    listed = engine.run(
+    listed = engine.rows(
         Query(
             "values",
             'SELECT "value", count(*) AS "n" FROM "texts" GROUP BY 1 ORDER BY 2 DESC, 1',
@@ -237,20 +311,18 @@ def _held_texts(source: Source, engine: DuckDB, column: str, *, is_id: bool) -> 
         )
     )
     counts: Counter[str] = Counter()
-    for value, n in zip(listed["value"].tolist(), listed["n"].tolist(), strict=True):
-        if not words.is_missing(words.clean(value)):
-            counts[words.clean(value)] += int(n)
+    for row in listed:
+        value = words.clean(row["value"])
+        if not words.is_missing(value):
+            counts[value] += int(row["n"])
     return HeldValues(known=counts.total(), different=len(counts), counts=counts)
 
 
-def _end(value: Any) -> float | datetime | None:
-    """Return a number or a moment in UTC; None where there is none."""
-    if value is None or value != value:
+def _end(role: str, value: float | None) -> float | datetime | None:
+    """Return a number, or the moment in UTC of microseconds; None where there is none."""
+    if value is None:
         return None
-    if isinstance(value, datetime):
-        moment: datetime = value.to_pydatetime() if hasattr(value, "to_pydatetime") else value
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    return float(value)
+    return EPOCH + timedelta(microseconds=value) if role == "started_at" else float(value)
 
 
 def version_of(reads: "_Reads") -> str:

@@ -12,7 +12,6 @@ from calibration.errors import InputError
 from calibration.records import HARNESS, MAX_TAG, VERSION
 from calibration.runs.cells import (
     LABELLED,
-    LENGTHS,
     MOST_EXACT,
     MOST_TASKS,
     SCORE,
@@ -33,32 +32,31 @@ from calibration.runs.cells import (
 from calibration.runs.columns import (
     APART,
     CODE,
+    EXAMPLES,
     OF_GATES,
     REASONS,
     SHOWN,
     Deduplicated,
+    RunTable,
     at_utc,
-    by_type,
     check,
     chosen,
     deduplicate,
     given,
     latest,
+    unreadable_lines,
 )
-from calibration.runs.engines import DuckDB, Engine, Query, Relation, kind_of, query, week_names
+from calibration.runs.engines import Engine, Query, Relation, kind_of, query, week_names
 from calibration.runs.recognition import (
     Recognised,
-    RunColumns,
-    RunOptions,
-    outcome_values,
     outcomes_of,
-    recognise_columns,
 )
 from calibration.runs.results import (
     BAD,
     CORE,
     FAILED,
     GROUPS,
+    LENGTHS,
     MOST_UNITS,
     P95,
     TIMED_OUT,
@@ -81,7 +79,7 @@ from calibration.runs.sources import Source
 from calibration.statistics.intervals import Events
 from calibration.statistics.means import SquareSums, edges_of_bins
 from calibration.tables.reading import DEPENDS
-from calibration.tables.scales import OutcomeColumn, OutcomeWords
+from calibration.tables.scales import OutcomeWords
 from calibration.taxonomy import CreditTable, Taxonomy
 
 # Up to this number, tasks keep their names, for pairing with a baseline, and are resampled singly.
@@ -94,7 +92,6 @@ _CORRUPTED = r"""(^|[,;|\["'])\s*data_corruption\s*($|[,;|\]"'])"""
 EVENTS = ("loops", "loops_in_a_row", "data_corruption")
 REFUSED = ("loops", "data_corruption")
 TEXTS = ("tier", "category", "model")
-EXAMPLES = 5
 
 FACTS = (
     "n", "naive_times", "no_time", "no_cost", "no_units", "no_latency", "bad_latency",
@@ -381,21 +378,6 @@ def duplicates_set_aside(found: Deduplicated, source: Source, rows: Relation) ->
     return set_aside
 
 
-def unreadable_lines(source: Source) -> list[SetAsideRows]:
-    """Count the lines that the reader of the file refused."""
-    if not source.rejects or not isinstance(source.engine, DuckDB):
-        return []
-    lines = source.engine.rejected_lines()
-    if lines.empty:
-        return []
-    examples = tuple(
-        Example(file=str(file), row=int(line), value=str(text)[:SHOWN])
-        for file, line, text in lines.head(EXAMPLES).to_numpy().tolist()
-    )
-    n = len(lines)
-    return [SetAsideRows(reason="unreadable_row", n=n, runs=n, examples=examples)]
-
-
 def _firsts(rows: Relation, source: Source) -> dict[str, int]:
     """Return the number of the first row of each file, where rows are numbered across files."""
     if not source.texts:
@@ -421,46 +403,6 @@ def _examples(
             )
         )
     return {reason: tuple(examples) for reason, examples in found.items()}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunTable:
-    """A source that is open, with the roles of its columns, ready to be counted.
-
-    `typed` : its used columns read by type, where all texts are plain; several times faster, but
-    does not tell why a value is bad, nor where. `outcomes` : the values of its outcomes.
-    """
-
-    columns: RunColumns
-    options: RunOptions
-    typed: RunColumns | None
-    outcomes: OutcomeColumn
-
-
-def open_runs(source: Source, options: RunOptions) -> RunTable:
-    """Recognise the columns of a source, and list the values of its outcomes.
-
-    Raises
-    ------
-    InputError
-        If the columns cannot be told, as `recognise_columns`.
-    """
-    columns = recognise_columns(source, options)
-    typed = _typed(columns)
-    values = outcome_values(columns, None if typed is None else typed.source)
-    return RunTable(columns=columns, options=options, typed=typed, outcomes=values)
-
-
-def _typed(columns: RunColumns) -> RunColumns | None:
-    """Return a source of texts with its used columns in a table by type, if all are plain."""
-    source, engine = columns.source, columns.source.engine
-    if not (source.texts and source.large and isinstance(engine, DuckDB)):
-        return None
-    plain = by_type(columns)
-    table = None if plain is None else engine.keep_plain(plain.source.table, "by_type")
-    if plain is None or table is None or (source.rejects and len(engine.rejected_lines())):
-        return None
-    return replace(plain, source=replace(plain.source, table=table))
 
 
 class CountOptions(TypedDict, total=False):

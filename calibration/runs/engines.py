@@ -15,8 +15,11 @@ Three marks vary it:
 statements share, are macros in `sql/functions*.sql`.
 """
 
+from __future__ import annotations
+
 import io
 import math
+import os
 import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,17 +27,23 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any, Literal, Protocol
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+from urllib.parse import quote
 
 import duckdb
 import numpy as np
-import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
-from pyarrow import csv
 
+from calibration.errors import InputError
 from calibration.tables import words
+from calibration.tables.columns import normalised
 from calibration.text import weeks_of
+
+if TYPE_CHECKING:
+    # `asr look` goes without it: it takes longer to load than it takes to read a file.
+    import pandas as pd
+    from numpy.typing import NDArray
 
 _LINE = re.compile(r"^(?P<line>.*?)\s*-- (?P<mark>if|unless|each) (?P<name>\w+)(?P<block>:?)$")
 # Texts and identifiers in quotes hold no parameters.
@@ -42,6 +51,26 @@ _PARAMETER = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$([a-z]\w*)""")
 # From this share of a step on, the time that is left is told.
 SURE = 0.02
 _READS = re.compile(r'\b(FROM|JOIN) "(\w+)"')
+
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+
+# What a column without a name is called while it is read; no one can choose it.
+UNNAMED = "asr_unnamed_"
+
+# Parts of an address that may be printed and kept; none holds a password.
+SHOWN = (
+    "service", "host", "hostaddr", "port", "dbname", "user", "sslmode", "sslrootcert",
+    "target_session_attrs",
+)  # fmt: skip
+
+SECRET = ("password", "sslpassword", "oauth_client_secret")
+
+UNREADABLE = (
+    "PostgreSQL: the address cannot be read; it is postgresql://USER@HOST/DATABASE or "
+    "'host=HOST dbname=DATABASE user=USER' or 'service=NAME', with the password in PGPASSWORD, "
+    "~/.pgpass or the service file"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +87,7 @@ class Query:
     name: str
     text: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    reads: Mapping[str, "Relation"] = field(default_factory=dict)
+    reads: Mapping[str, Relation] = field(default_factory=dict)
 
     def composed(self, hint: str = "") -> tuple[str, dict[str, Any]]:
         """Return statement and parameters; `hint` precedes the bracket of each relation."""
@@ -332,13 +361,43 @@ def kind_of(name: str) -> Kind:
     return "nested" if short.endswith(("]", ">")) else "other"
 
 
+def distinct_names(columns: Sequence[str], place: str) -> list[str]:
+    """Return names of columns that differ for DuckDB, to which capitals are the same.
+
+    Of two that differ in capitals alone the one in our spelling keeps its name.
+    """
+    by_lower: dict[str, list[str]] = {}
+    for column in columns:
+        by_lower.setdefault(column.lower(), []).append(column)
+    names = []
+    for at, column in enumerate(columns):
+        alike = by_lower[column.lower()]
+        if not column:
+            names.append(f"{UNNAMED}{at}")
+        elif column.lower() == "asr_file" or column.lower().startswith(UNNAMED):
+            raise InputError(f"{place}: the column {column!r:.80} has a name of ours: rename it")
+        elif len(alike) == 1 or normalised(column) == column:
+            names.append(column)
+        elif not any(normalised(name) == name for name in alike):
+            raise InputError(
+                f"{place}: the columns {' and '.join(map(repr, alike))} have one name but for "
+                "spelling: rename one of them"
+            )
+        else:
+            names.append(f"{column}_{at + 1}")
+    return names
+
+
 class Engine(Protocol):
     """The operations that the counting requires of an engine."""
 
     def run(self, query: Query) -> pd.DataFrame:
-        """Return the rows of a query."""
+        """Return the rows of a query as a frame."""
 
-    def first(self, query: Query) -> pd.DataFrame:
+    def rows(self, query: Query) -> list[dict[str, Any]]:
+        """Return the rows of a query, for few of them."""
+
+    def first(self, query: Query) -> list[dict[str, Any]]:
         """Return the first rows of a query with a limit, in the order of the source."""
 
     def keep(self, query: Query, name: str, *, numbered: bool = False) -> Relation:
@@ -351,7 +410,7 @@ class Engine(Protocol):
 
 
 # The engines of this process that are open: what they are at is shown at a terminal.
-OPEN: "set[DuckDB]" = set()
+OPEN: set[DuckDB] = set()
 
 
 def step_now() -> str | None:
@@ -359,7 +418,25 @@ def step_now() -> str | None:
     return next(filter(None, (engine.words() for engine in list(OPEN))), None)
 
 
-class DuckDB:
+class _Tables:
+    """The rows of a query as a frame or as plain values, from those that Arrow holds."""
+
+    def table(self, query: Query) -> pa.Table:
+        """Return the rows of a query in columns."""
+        raise NotImplementedError
+
+    def run(self, query: Query) -> pd.DataFrame:
+        """Return the rows of a query as a frame."""
+        frame: pd.DataFrame = self.table(query).to_pandas()
+        return frame
+
+    def rows(self, query: Query) -> list[dict[str, Any]]:
+        """Return the rows of a query, for few of them."""
+        rows: list[dict[str, Any]] = self.table(query).to_pylist()
+        return rows
+
+
+class DuckDB(_Tables):
     """DuckDB in this process; `amount` says in words how much it reads."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, *, most_hashes: int) -> None:
@@ -391,19 +468,24 @@ class DuckDB:
         rows = self.connection.sql(f"SELECT * FROM {table.quoted} LIMIT 0")
         return dict(zip(rows.columns, map(str, rows.types), strict=True))
 
-    def run(self, query: Query) -> pd.DataFrame:
-        """Return the rows of a query."""
-        frame: pd.DataFrame = self._rows(query).to_arrow_table().to_pandas()
-        return frame
+    def table(self, query: Query) -> pa.Table:
+        """Return the rows of a query in columns."""
+        return self._rows(query).to_arrow_table()
 
-    def first(self, query: Query) -> pd.DataFrame:
+    def rows(self, query: Query) -> list[dict[str, Any]]:
+        """Return the rows of a query, none of them with a zone; Arrow would load pandas."""
+        found = self._rows(query)
+        names = found.columns
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+    def first(self, query: Query) -> list[dict[str, Any]]:
         """Return the first rows of a query with a limit, in the order of the file."""
         ((ordered,),) = self.connection.execute(
             "SELECT current_setting('preserve_insertion_order')"
         ).fetchall()
         self.connection.execute("SET preserve_insertion_order = true")
         try:
-            return self.run(query)
+            return self.rows(query)
         finally:
             self.connection.execute(f"SET preserve_insertion_order = {bool(ordered)}")
 
@@ -453,15 +535,13 @@ class DuckDB:
         except (duckdb.ConversionException, duckdb.InvalidInputException):
             return None
 
-    def rejected_lines(self) -> pd.DataFrame:
+    def rejected_lines(self) -> list[tuple[str, int, str]]:
         """Return file, line and text of the CSV lines that could not be parsed."""
-        rows = self.connection.sql(
+        return self.connection.sql(
             "SELECT s.file_path AS file, e.line, any_value(e.csv_line) AS text "
             "FROM reject_errors e JOIN reject_scans s USING (scan_id, file_id) "
             "GROUP BY 1, 2 ORDER BY 1, 2"
-        )
-        frame: pd.DataFrame = rows.to_arrow_table().to_pandas()
-        return frame
+        ).fetchall()
 
     def distinct(
         self, rows: Relation, column: str, n: int, watch: Collection[str] = ()
@@ -503,10 +583,11 @@ class DuckDB:
 
     def _batches(self, found: Query) -> Iterator[NDArray[np.uint64]]:
         for batch in self._rows(found).to_arrow_reader(1_000_000):
-            yield batch.column(0).to_numpy(zero_copy_only=False)
+            hashes: Any = np.from_dlpack(batch.column(0))  # `to_numpy` would load pandas
+            yield hashes
 
 
-class _Server:
+class _Server(_Tables):
     """Common behaviour of PostgreSQL and Spark: both are only read."""
 
     dialect: str
@@ -515,13 +596,9 @@ class _Server:
         text, parameters = query.composed()
         return translated(text, self.dialect), parameters
 
-    def run(self, query: Query) -> pd.DataFrame:
-        """Return the rows of a query."""
-        raise NotImplementedError
-
-    def first(self, query: Query) -> pd.DataFrame:
+    def first(self, query: Query) -> list[dict[str, Any]]:
         """Return the first rows of a query with a limit."""
-        return self.run(query)
+        return self.rows(query)
 
     def keep(self, query: Query, name: str, *, numbered: bool = False) -> Relation:
         """Return the query: nothing is written to another owner's database."""
@@ -557,8 +634,10 @@ class Postgres(_Server):
         rows = self.connection.execute(f"SELECT * FROM {table.quoted} LIMIT 0")
         return {column.name: column.type_display for column in rows.description}
 
-    def run(self, query: Query) -> pd.DataFrame:
+    def table(self, query: Query) -> pa.Table:
         """Return the rows of a query, read as CSV: ten times faster than Python objects."""
+        from pyarrow import csv
+
         text, parameters = self._translated(query)
         text = _PERCENT.sub("%%", text)
         head = self.connection.execute(f'SELECT * FROM ({text}) AS "asked" LIMIT 0', parameters)
@@ -573,9 +652,9 @@ class Postgres(_Server):
             for part in stream:
                 rows.write(part)
         if not rows.tell():
-            return pd.DataFrame(pa.schema(list(types.items())).empty_table().to_pandas())
+            return pa.schema(list(types.items())).empty_table()
         rows.seek(0)
-        found = csv.read_csv(
+        return csv.read_csv(
             rows,
             read_options=csv.ReadOptions(column_names=list(types)),
             parse_options=csv.ParseOptions(newlines_in_values=True),
@@ -584,7 +663,45 @@ class Postgres(_Server):
                 strings_can_be_null=True, quoted_strings_can_be_null=False,
             ),
         )  # fmt: skip
-        return pd.DataFrame(found.to_pandas())
+
+
+def safe_address(dsn: str) -> str:
+    """Return an address without its password, as ``key=value`` pairs; errors do not repeat it."""
+    from psycopg.conninfo import make_conninfo
+
+    parts = address_parts(dsn)
+    shown: str = make_conninfo(**{key: parts[key] for key in SHOWN if parts.get(key) is not None})
+    return shown
+
+
+def holds_password(dsn: str) -> bool:
+    """Return whether an address holds a password, which the shell's history would keep."""
+    parts = address_parts(dsn)
+    return any(parts.get(key) for key in SECRET)
+
+
+def address_parts(dsn: str) -> Mapping[str, Any]:
+    """Return the parts of an address; raises InputError if it cannot be read."""
+    if find_spec("psycopg") is None or find_spec("sqlglot") is None:
+        raise InputError("PostgreSQL needs the extra: pip install 'asr-calibration[postgres]'")
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        parts: dict[str, Any] = conninfo_to_dict(dsn)
+    except (psycopg.Error, UnicodeError):
+        # The message repeats the unreadable part, which may be a password.
+        raise InputError(UNREADABLE) from None
+    return parts
+
+
+def redacted(error: Exception, parts: Mapping[str, Any]) -> str:
+    """Return the message of an error without the passwords of an address."""
+    message = " ".join(str(error).split())
+    for secret in (str(parts[key]) for key in SECRET if parts.get(key)):
+        for form in (secret, quote(secret, safe="")):
+            message = message.replace(form, "***")
+    return message[:300]
 
 
 class Spark(_Server):
@@ -615,9 +732,9 @@ class Spark(_Server):
         }
         return self.session.sql(text, bound)
 
-    def run(self, query: Query) -> pd.DataFrame:
+    def table(self, query: Query) -> pa.Table:
         """Return the rows of a query; Spark's own conversion does not support pandas 3."""
-        return pd.DataFrame(self._frame(query).toArrow().to_pandas())
+        return self._frame(query).toArrow()
 
     def keep(self, query: Query, name: str, *, numbered: bool = False) -> Relation:
         """Return a cached view, in memory and on disks of the cluster, never in a table."""
@@ -637,6 +754,39 @@ class Spark(_Server):
         self._kept.clear()
 
 
+def spark_session() -> Any:
+    """Return the Spark session of this process; `spark-defaults.conf` names the cluster."""
+    if find_spec("pyspark") is None or find_spec("sqlglot") is None:
+        raise InputError("Spark needs the extra: pip install 'asr-calibration[spark]'")
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    try:
+        session = (
+            SparkSession.builder.appName("asr")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.session.timeZone", "UTC")
+            .getOrCreate()
+        )
+    except PySparkException as error:
+        raise InputError(
+            f"Spark does not start; it needs Java 17 or newer ({error!s:.200})"
+        ) from error
+    session.sparkContext.setLogLevel("ERROR")
+    if session.sparkContext.master.startswith("local") and not _was_set(session, PARTITIONS):
+        # 200 by default: for one machine most of the time would go into starting tasks.
+        session.conf.set(PARTITIONS, str(max(2, os.cpu_count() or 2)))
+    return session
+
+
+def _was_set(session: Any, name: str) -> bool:
+    return bool(session.sparkContext.getConf().contains(name))
+
+
 def week_labels(weeks: NDArray[np.int64]) -> list[str]:
     """Return ISO weeks from numbers of weeks since the week of 1970-01-05.
 
@@ -645,12 +795,16 @@ def week_labels(weeks: NDArray[np.int64]) -> list[str]:
     >>> week_labels(np.array([0, 2972]))
     ['1970-W02', '2026-W52']
     """
+    import pandas as pd
+
     origin = np.datetime64("1970-01-05", "s")
     return weeks_of(pd.Series(origin + weeks * np.timedelta64(7, "D"))).tolist()
 
 
-def week_names(weeks: "pd.Series[Any]") -> "pd.Series[Any]":
+def week_names(weeks: pd.Series[Any]) -> pd.Series[Any]:
     """Return ISO weeks as categories, numbered like `week_labels`; missing stays missing."""
+    import pandas as pd
+
     codes, values = pd.factorize(weeks, sort=True)
     names = pd.Index(week_labels(np.asarray(values, dtype=np.int64)), dtype=str)
     return pd.Series(pd.Categorical.from_codes(codes, names), index=weeks.index)

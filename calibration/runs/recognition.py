@@ -196,10 +196,7 @@ def _first_rows(source: Source, names: Sequence[str]) -> Sample:
     text = f'SELECT\n  {listed}\nFROM "source"\nLIMIT {LOOKED}'
     rows = source.engine.first(Query("first_rows", text, {}, {"source": source.table}))
     return Sample(
-        {
-            name: [words.cell(value) for value in rows[f"c{k}"].tolist()]
-            for k, name in enumerate(names)
-        }
+        {name: [words.cell(row[f"c{k}"]) for row in rows] for k, name in enumerate(names)}
     )
 
 
@@ -217,14 +214,14 @@ def _chosen(source: Source, where: Sequence[tuple[str, str]]) -> tuple[Source, i
         conditions.append(f"clean_of(CAST({quoted(name)} AS VARCHAR)) = $where_{k}")
         values[f"where_{k}"] = words.clean(value)
     condition = " AND ".join(conditions)
-    counts = source.engine.run(
+    (counts,) = source.engine.rows(
         Query(
             "chosen_rows",
             f'SELECT count(*) AS "n", sum(ones_of({condition})) AS "chosen" FROM "source"',
             values,
             {"source": source.table},
         )
-    ).iloc[0]
+    )
     n, n_chosen = int(counts["n"]), int(counts["chosen"] or 0)
     if not n_chosen:
         raise InputError(f"--where: no row of {source.name} is chosen")
@@ -327,11 +324,8 @@ def outcome_values(columns: RunColumns, table: Source | None = None) -> OutcomeC
         f'SELECT text_of(CAST({quoted(name)} AS VARCHAR)) AS "value", count(*) AS "n"\n'
         f'FROM "source"\nGROUP BY 1\nORDER BY 2 DESC\nLIMIT {MOST_DISTINCT}'
     )
-    rows = source.engine.run(Query("outcome_values", text, {}, {"source": source.table}))
-    counts = {
-        "" if value is None or value != value else str(value): int(n)
-        for value, n in zip(rows["value"].tolist(), rows["n"].tolist(), strict=True)
-    }
+    rows = source.engine.rows(Query("outcome_values", text, {}, {"source": source.table}))
+    counts = {row["value"] or "": int(row["n"]) for row in rows}
     return OutcomeColumn(place=source.name, name=name, role_name=normalised(name), counts=counts)
 
 

@@ -1,19 +1,22 @@
 """Results of the counting: cells, percentiles, signals, rows set aside, tables for gates."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from calibration.records import NO_VERDICT
-from calibration.statistics.intervals import Events
-from calibration.statistics.means import SquareSums
 from calibration.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
+    # `asr look` goes without them: they take longer to load than it takes to read a file.
+    import pandas as pd
+
     from calibration.runs.recognition import Recognised
+    from calibration.statistics.intervals import Events
+    from calibration.statistics.means import SquareSums
 
 SIGNAL_COLUMNS = (
     "tool_calls", "tool_errors", "loops", "loop", "max_repeats", "loops_in_a_row", "escalated",
@@ -28,6 +31,10 @@ CORE, P95 = "core", 0.95
 FAILED = "error|fail|exception|crash"
 TIMED_OUT = "time.?out|timed.?out|deadline"
 VERDICT = "verdict_"
+
+# The lengths of a run, and the workflow of one that has none.
+LENGTHS = ("n_steps", "total_tokens", "context_tokens", "context_window")
+NO_WORKFLOW = "(none)"
 
 # The reason of rows that are sound, but were disturbed on purpose.
 PERTURBED = "perturbed_arm"
@@ -237,7 +244,7 @@ class ProductionCounts:
     failed and as passed; None without any. `recognised` is how the rows were read.
     """
 
-    recognised: "Recognised"
+    recognised: Recognised
 
     cells: pd.DataFrame
     tasks: pd.DataFrame | None
@@ -274,7 +281,7 @@ class ProductionCounts:
             and not (self.signals and self.signals.bad)
         )
 
-    def at_ceiling(self, factor: float) -> "ProductionCounts":
+    def at_ceiling(self, factor: float) -> ProductionCounts:
         """Return the counts with every ceiling multiplied; costs and signals stay as they are."""
         found = self.at_ceilings[factor]
         return replace(self, cells=found.cells, tasks=found.tasks, tasks_by=found.tasks_by)

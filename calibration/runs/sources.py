@@ -1,56 +1,62 @@
 """Sources of runs: files, frames, PostgreSQL, Spark and a store."""
 
-import csv
+from __future__ import annotations
+
 import glob
-import gzip
 import os
 import tempfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
-from urllib.parse import quote
 from uuid import uuid4
 
 import duckdb
-import pandas as pd
-import pyarrow as pa
 
 from calibration.errors import InputError
 from calibration.files import (
     CHUNK,
     SHAPE_BYTES,
     STANDARD_INPUT,
+    CsvContent,
     CsvShape,
     check_kind,
     checked_shape,
     csv_shape,
     encoding_of,
+    look_through,
+    not_closed,
     open_file,
     real_path,
+    unpacked,
     utf8_chunks,
 )
 from calibration.runs.benchmark_results import COLUMNS as RESULT_COLUMNS
 from calibration.runs.benchmark_results import NoResultsError, benchmark_results
 from calibration.runs.engines import (
     OPEN,
+    UNNAMED,
     DuckDB,
     Engine,
     Postgres,
     Relation,
     Spark,
     StoredTable,
+    address_parts,
+    distinct_names,
     quoted,
+    redacted,
+    safe_address,
+    spark_session,
 )
 from calibration.runs.results import verdict_names
-from calibration.tables.columns import clean_header, normalised
+from calibration.tables.columns import clean_header
 from calibration.tables.reading import to_pandas
 from calibration.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
+    import pandas as pd
     from narwhals.typing import IntoDataFrame
 
 KINDS = {
@@ -61,9 +67,6 @@ KINDS = {
 # Columns of result files that are there even without a value.
 NEEDED = ("trace_id", "workflow", "outcome", "cost_usd", "line", "asr_file")
 
-# What a column without a name is called while it is read; no one can choose it.
-UNNAMED = "asr_unnamed_"
-MOST_CELL = 20_000_000  # bytes
 
 # Of the machine or its container. Only large files need it; spilling to disk adds half the time.
 DEFAULT_MEMORY = "50%"
@@ -80,21 +83,6 @@ MANY_ROWS, MOST_ROWS_PER_BYTE = 10_000_000, 20
 # memory, an eighth of it. With too little, ids are read once for each part of them.
 BYTES_PER_HASH = 64
 
-PARTITIONS = "spark.sql.shuffle.partitions"
-
-# Parts of an address that may be printed and kept; none holds a password.
-SHOWN = (
-    "service", "host", "hostaddr", "port", "dbname", "user", "sslmode", "sslrootcert",
-    "target_session_attrs",
-)  # fmt: skip
-
-SECRET = ("password", "sslpassword", "oauth_client_secret")
-
-UNREADABLE = (
-    "PostgreSQL: the address cannot be read; it is postgresql://USER@HOST/DATABASE or "
-    "'host=HOST dbname=DATABASE user=USER' or 'service=NAME', with the password in PGPASSWORD, "
-    "~/.pgpass or the service file"
-)
 
 READ = (
     "trace_id", "workflow", "cost_usd", "units", "started_at", "latency_s", "model",
@@ -200,7 +188,7 @@ def open_files(
 
 @contextmanager
 def open_frame(
-    frame: "IntoDataFrame",
+    frame: IntoDataFrame,
     *,
     name: str = "the table",
     memory_limit: str = DEFAULT_MEMORY,
@@ -286,6 +274,8 @@ def _kind_of_content(path: str) -> str:
 
 def _results_in(paths: Sequence[str]) -> tuple[list[pd.DataFrame], str]:
     """Return the runs of result files of benchmarks, or none and the kind of other JSON files."""
+    import pandas as pd
+
     results: list[pd.DataFrame] = []
     kinds: set[str] = set()
     for path in paths:
@@ -316,6 +306,8 @@ def _results_in(paths: Sequence[str]) -> tuple[list[pd.DataFrame], str]:
 @contextmanager
 def _open_results(parts: Sequence[pd.DataFrame], name: str, memory_limit: str) -> Iterator[Source]:
     """Open results of benchmarks; a column without a value is not there."""
+    import pandas as pd
+
     frame = pd.concat(parts, ignore_index=True)
     if frame.empty:
         raise InputError(f"{name}: holds no runs")
@@ -336,7 +328,7 @@ def _duckdb(
     most_hashes: int | None,
     *,
     ordered: bool,
-) -> Iterator["_FilesEngine"]:
+) -> Iterator[_FilesEngine]:
     with tempfile.TemporaryDirectory(prefix="asr-", dir=temporary) as directory:
         connection = duckdb.connect(
             Path(directory) / "work.duckdb",
@@ -372,7 +364,7 @@ class _FilesEngine(DuckDB):
         super().__init__(connection, most_hashes=most_hashes)
         self.given: dict[str, str] = {}
 
-    def rejected_lines(self) -> pd.DataFrame:
+    def rejected_lines(self) -> list[tuple[str, int, str]]:
         """Return the lines under the names of their files.
 
         Raises InputError for a quote that is not closed: the lines after it are in no row, and
@@ -386,13 +378,11 @@ class _FilesEngine(DuckDB):
             "GROUP BY 1 ORDER BY 1 LIMIT 1"
         ).fetchone()
         if unclosed is not None:
-            raise _not_closed(self.given.get(unclosed[0], unclosed[0]), unclosed[1])
-        lines = super().rejected_lines()
-        return lines.assign(file=lines["file"].replace(self.given))
-
-
-def _not_closed(path: str, line: int) -> InputError:
-    return InputError(f"{path}, line {line}: is not CSV (a quote that opens here is not closed)")
+            raise not_closed(self.given.get(unclosed[0], unclosed[0]), unclosed[1])
+        return [
+            (self.given.get(file, file), line, text)
+            for file, line, text in super().rejected_lines()
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -481,7 +471,7 @@ def _csv_scan(found: Sequence[_TextFile]) -> str:
 
 
 def _scan_of(shape: CsvShape, has_blank_rows: bool, same: Sequence[_TextFile]) -> str:
-    names = _names(clean_header(shape.cells, same[0].given), same[0].given)
+    names = distinct_names(clean_header(shape.cells, same[0].given), same[0].given)
     columns = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
     unnamed = [quoted(name) for name in names if name.startswith(UNNAMED)]
     without = f" EXCLUDE ({', '.join(unnamed)})" if unnamed else ""
@@ -495,33 +485,6 @@ def _scan_of(shape: CsvShape, has_blank_rows: bool, same: Sequence[_TextFile]) -
     )
 
 
-def _names(columns: Sequence[str], place: str) -> list[str]:
-    """Return names of columns that differ for DuckDB, to which capitals are the same.
-
-    Of two that differ in capitals alone the one in our spelling keeps its name.
-    """
-    by_lower: dict[str, list[str]] = {}
-    for column in columns:
-        by_lower.setdefault(column.lower(), []).append(column)
-    names = []
-    for at, column in enumerate(columns):
-        alike = by_lower[column.lower()]
-        if not column:
-            names.append(f"{UNNAMED}{at}")
-        elif column.lower() == "asr_file" or column.lower().startswith(UNNAMED):
-            raise InputError(f"{place}: the column {column!r:.80} has a name of ours: rename it")
-        elif len(alike) == 1 or normalised(column) == column:
-            names.append(column)
-        elif not any(normalised(name) == name for name in alike):
-            raise InputError(
-                f"{place}: the columns {' and '.join(map(repr, alike))} have one name but for "
-                "spelling: rename one of them"
-            )
-        else:
-            names.append(f"{column}_{at + 1}")
-    return names
-
-
 def _as_utf8(
     paths: Sequence[str], kind: str, encoding: str | None, folder: Path
 ) -> list[_TextFile]:
@@ -533,16 +496,16 @@ def _as_utf8(
         return [_TextFile(path=_lies_at(path), given=path) for path in paths]
     found = []
     for number, path in enumerate(paths):
-        with _unpacked(path) as stream:
+        with unpacked(path) as stream:
             begins = _begins(path, stream)
             codec, mark = encoding_of(begins, encoding)
             file, change = _TextFile(path=_lies_at(path), given=path), codec != "utf-8"
-            seen = _Seen()
+            seen = CsvContent()
             if kind == "csv":
                 text = begins[mark:].decode(codec, "replace")
                 shape = csv_shape(text, is_whole=len(begins) < SHAPE_BYTES)
                 shape = checked_shape(path, shape)
-                seen = _look_through(path, stream, codec, mark, shape)
+                seen = look_through(path, stream, codec, mark, shape)
                 file = replace(file, shape=shape, has_blank_rows=seen.has_blank_rows)
                 change |= seen.mixed_ends or seen.has_nul
             elif mark:
@@ -561,147 +524,6 @@ def _begins(path: str, stream: BinaryIO) -> bytes:
     begins = stream.read(SHAPE_BYTES)
     check_kind(Path(path), begins)
     return begins
-
-
-@dataclass(slots=True)
-class _Seen:
-    """What was seen in a file of CSV."""
-
-    has_nul: bool = False
-    has_blank_rows: bool = False
-    mixed_ends: bool = False
-
-    def changed(self, chunk: bytes) -> bytes:
-        """Return text as DuckDB reads it."""
-        if self.mixed_ends:
-            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        return chunk.replace(b"\0", "\ufffd".encode()) if self.has_nul else chunk
-
-
-def _look_through(path: str, stream: BinaryIO, codec: str, mark: int, shape: CsvShape) -> _Seen:
-    """Read a file once, as fast as bytes can be searched."""
-    seen, quotes, tail = _Seen(), 0, b""
-    ends = [0, 0, 0]
-    blank = shape.delimiter.encode() * (len(shape.cells) - 1)
-    for chunk in utf8_chunks(Path(path), stream, codec, mark):
-        quotes += chunk.count(b'"')
-        seen.has_nul |= b"\0" in chunk
-        if b"\r" in chunk:
-            ends = [n + more for n, more in zip(ends, _line_ends(chunk), strict=True)]
-        elif not ends[1]:
-            ends[1] += b"\n" in chunk
-        if not seen.has_blank_rows:
-            edge = tail + chunk[: len(blank) + 3]
-            seen.has_blank_rows = _has_row(chunk, blank) or _has_row(edge, blank)
-            tail = chunk[-len(blank) - 3 :]
-    seen.has_blank_rows |= tail.rstrip(b"\r\n").endswith((b"\n" + blank, b"\r" + blank))
-    if sum(map(bool, ends)) > 1:
-        seen.mixed_ends = _is_mixed(utf8_chunks(Path(path), stream, codec, mark))
-    if quotes % 2:
-        _check_quotes(path, utf8_chunks(Path(path), stream, codec, mark), shape)
-    return seen
-
-
-def _has_row(chunk: bytes, row: bytes) -> bool:
-    if b"\r" not in chunk:
-        return b"\n" + row + b"\n" in chunk
-    return any(
-        before + row + after in chunk
-        for before, after in ((b"\n", b"\n"), (b"\n", b"\r"), (b"\r", b"\r"))
-    )
-
-
-def _line_ends(text: bytes) -> tuple[int, int, int]:
-    """Return how many lines end with CRLF, LF and CR."""
-    both = text.count(b"\r\n")
-    return both, text.count(b"\n") - both, text.count(b"\r") - both
-
-
-def _is_mixed(chunks: Iterator[bytes]) -> bool:
-    """Return whether lines end in different ways, but for those inside of quotes."""
-    ends, inside = [0, 0, 0], 0
-    for chunk in chunks:
-        parts = chunk.split(b'"')
-        outside = b'"'.join(parts[inside::2])
-        ends = [n + more for n, more in zip(ends, _line_ends(outside), strict=True)]
-        if sum(map(bool, ends)) > 1:
-            return True
-        inside = (inside + len(parts) - 1) % 2
-    return False
-
-
-def _check_quotes(path: str, chunks: Iterator[bytes], shape: CsvShape) -> None:
-    """Raise InputError if a quote is not closed; one within a cell needs none."""
-    csv.field_size_limit(max(csv.field_size_limit(), MOST_CELL))
-    rows = csv.reader(_lines(chunks), delimiter=shape.delimiter, strict=True)
-    line = 1
-    while True:
-        try:
-            line = rows.line_num + 1
-            next(rows)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            if "unexpected end" in str(error) or "field larger" in str(error):
-                raise _not_closed(path, line) from error
-
-
-def _lines(chunks: Iterator[bytes]) -> Iterator[str]:
-    held = b""
-    for chunk in chunks:
-        *lines, held = (held + chunk).splitlines(keepends=True) or [b""]
-        yield from (line.decode() for line in lines)
-        if len(held) > MOST_CELL:
-            break
-    yield held.decode("utf-8", "replace")
-
-
-@contextmanager
-def _unpacked(path: str) -> Iterator[BinaryIO]:
-    """Open a text file, one that is packed as its content; it can be read from the start again."""
-    opened = open_file(Path(path))
-    with opened as file:
-        try:
-            magic = file.read(4)
-            file.seek(0)
-            if path.lower().endswith(".gz"):
-                with gzip.GzipFile(fileobj=file) as content:
-                    yield content  # type: ignore[misc]
-            elif path.lower().endswith(".zst"):
-                with closing(_Zstandard(Path(path))) as content:
-                    yield content  # type: ignore[misc]
-            elif magic.startswith(b"\x1f\x8b") or magic == b"\x28\xb5\x2f\xfd":
-                raise InputError(f"{path}: is packed; its name must end in .gz or .zst")
-            else:
-                yield file
-        except (EOFError, OSError, zlib.error, pa.ArrowException) as error:
-            raise InputError(f"{path}: cannot be read ({error!s:.200})") from error
-
-
-class _Zstandard:
-    """The content of a Zstandard file, which is unpacked anew where it is read again."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._content = self._opened()
-
-    def _opened(self) -> pa.CompressedInputStream:
-        # Closed with the stream around it.
-        return pa.CompressedInputStream(pa.PythonFile(open_file(self._path), mode="r"), "zstd")
-
-    def seek(self, position: int) -> int:
-        """Go to a position, by reading what stands before it."""
-        self._content.close()
-        self._content = self._opened()
-        return len(self._content.read(position))
-
-    def read(self, size: int) -> bytes:
-        """Return the next bytes."""
-        return bytes(self._content.read(size))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._content.close()
 
 
 def _checked_rows(engine: DuckDB, files: str, paths: list[str], name: str) -> int:
@@ -739,43 +561,6 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def safe_address(dsn: str) -> str:
-    """Return an address without its password, as ``key=value`` pairs; errors do not repeat it."""
-    from psycopg.conninfo import make_conninfo
-
-    parts = _parts(dsn)
-    shown: str = make_conninfo(**{key: parts[key] for key in SHOWN if parts.get(key) is not None})
-    return shown
-
-
-def holds_password(dsn: str) -> bool:
-    """Return whether an address holds a password, which the shell's history would keep."""
-    parts = _parts(dsn)
-    return any(parts.get(key) for key in SECRET)
-
-
-def _parts(dsn: str) -> Mapping[str, Any]:
-    if find_spec("psycopg") is None or find_spec("sqlglot") is None:
-        raise InputError("PostgreSQL needs the extra: pip install 'asr-calibration[postgres]'")
-    import psycopg
-    from psycopg.conninfo import conninfo_to_dict
-
-    try:
-        parts: dict[str, Any] = conninfo_to_dict(dsn)
-    except (psycopg.Error, UnicodeError):
-        # The message repeats the unreadable part, which may be a password.
-        raise InputError(UNREADABLE) from None
-    return parts
-
-
-def _redacted(error: Exception, parts: Mapping[str, Any]) -> str:
-    message = " ".join(str(error).split())
-    for secret in (str(parts[key]) for key in SECRET if parts.get(key)):
-        for form in (secret, quote(secret, safe="")):
-            message = message.replace(form, "***")
-    return message[:300]
-
-
 @contextmanager
 def open_postgres(dsn: str, table: str, *, schema: str | None = None) -> Iterator[Source]:
     """Open a table or view of a PostgreSQL database, read-only, in one snapshot.
@@ -787,14 +572,16 @@ def open_postgres(dsn: str, table: str, *, schema: str | None = None) -> Iterato
     Raises InputError if psycopg is not installed, or the server or table does not exist. No message
     holds a password.
     """
-    parts = _parts(dsn)
+    parts = address_parts(dsn)
     import psycopg
 
     try:
-        connection = psycopg.connect(dsn, autocommit=True, connect_timeout=_patience(parts))
+        connection = psycopg.connect(
+            dsn, autocommit=True, connect_timeout=int(parts.get("connect_timeout") or 10)
+        )
     except (psycopg.Error, UnicodeError) as error:
         # Not chained: the traceback of a program would show the address.
-        raise InputError(f"PostgreSQL: {_redacted(error, parts)}") from None
+        raise InputError(f"PostgreSQL: {redacted(error, parts)}") from None
     try:
         connection.execute("SET TIME ZONE 'UTC'")
         # All queries of a report read one snapshot of the table.
@@ -808,13 +595,9 @@ def open_postgres(dsn: str, table: str, *, schema: str | None = None) -> Iterato
             raise InputError(f"PostgreSQL: there is no table {table!r:.80}{where}") from None
         yield Source(engine=engine, table=own, columns=columns, name=table, large=True)
     except psycopg.Error as error:
-        raise InputError(f"PostgreSQL, {table}: {_redacted(error, parts)}") from None
+        raise InputError(f"PostgreSQL, {table}: {redacted(error, parts)}") from None
     finally:
         connection.close()
-
-
-def _patience(parts: Mapping[str, Any]) -> int:
-    return int(parts.get("connect_timeout") or 10)
 
 
 @contextmanager
@@ -840,39 +623,6 @@ def open_spark(table: Any, *, session: Any = None) -> Iterator[Source]:
     finally:
         engine.close()
         session.catalog.dropTempView(name)
-
-
-def spark_session() -> Any:
-    """Return the Spark session of this process; `spark-defaults.conf` names the cluster."""
-    if find_spec("pyspark") is None or find_spec("sqlglot") is None:
-        raise InputError("Spark needs the extra: pip install 'asr-calibration[spark]'")
-    from pyspark.errors import PySparkException
-    from pyspark.sql import SparkSession
-
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
-    try:
-        session = (
-            SparkSession.builder.appName("asr")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.sql.session.timeZone", "UTC")
-            .getOrCreate()
-        )
-    except PySparkException as error:
-        raise InputError(
-            f"Spark does not start; it needs Java 17 or newer ({error!s:.200})"
-        ) from error
-    session.sparkContext.setLogLevel("ERROR")
-    if session.sparkContext.master.startswith("local") and not _was_set(session, PARTITIONS):
-        # 200 by default: for one machine most of the time would go into starting tasks.
-        session.conf.set(PARTITIONS, str(max(2, os.cpu_count() or 2)))
-    return session
-
-
-def _was_set(session: Any, name: str) -> bool:
-    return bool(session.sparkContext.getConf().contains(name))
 
 
 @contextmanager
@@ -1020,7 +770,7 @@ class SparkFiles(Place):
 class Frame(Place):
     """A frame; a report on it names no place to reproduce it from."""
 
-    frame: "IntoDataFrame"
+    frame: IntoDataFrame
     name: str = "the frame"
 
     @property
@@ -1100,7 +850,7 @@ class _Opened(Place):
         return self.place.settings()
 
 
-def place_of(given: "Place | Sequence[str]") -> Place:
+def place_of(given: Place | Sequence[str]) -> Place:
     """Return a place; file names become `Files`."""
     return Files(tuple(map(str, given))) if isinstance(given, Sequence) else given
 
@@ -1148,6 +898,8 @@ def from_store(
     A column without values is left out, as is the task where each trace has its own: results then
     name it as not recorded and count runs.
     """
+    import pandas as pd
+
     frame = traces.merge(operation, on="trace_id", how="left")
     found = frame[list(READ)].assign(outcome=taxonomy.names[0])
     if outcomes is not None:

@@ -6,6 +6,8 @@ The `cell_...` functions read one field of a row: None where it is missing, Fiel
 not valid.
 """
 
+from __future__ import annotations
+
 import csv
 import io
 import itertools
@@ -21,10 +23,9 @@ from fnmatch import fnmatchcase
 from io import TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, TypeAlias, Union
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -65,6 +66,10 @@ from calibration.trace_formats.json_scanner import (
 )
 from calibration.trace_formats.parquet import PARQUET
 
+if TYPE_CHECKING:
+    # `asr look` goes without it: it takes longer to load than it takes to read a file.
+    import pandas as pd
+
 Row = dict[str, Any]
 cell_text = cell
 Told = Callable[[int, str], None]
@@ -99,7 +104,7 @@ class Renamed:
     into: tuple[str, str] = ("reviewer", "outcome")
 
 
-Source = Path | pd.DataFrame | Renamed
+Source: TypeAlias = Union[Path, "pd.DataFrame", Renamed]
 
 
 def read_rows(

@@ -1,5 +1,7 @@
 """Repeated trials of tasks, and descriptions of tasks, as tables: CSV, JSONL or Parquet."""
 
+from __future__ import annotations
+
 import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -9,7 +11,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from calibration.errors import CalibrationError, InputError
 from calibration.records import NOT_PERTURBED
@@ -191,7 +192,7 @@ class _TrialRows:
     other_arms: set[tuple[str, ...]] = field(default_factory=set)
 
     @classmethod
-    def read(cls, asked: TrialSource) -> "_TrialRows":
+    def read(cls, asked: TrialSource) -> _TrialRows:
         """Read a table."""
         table = _trial_table(asked)
         columns, arm_columns = _trial_columns(table, asked)
@@ -312,6 +313,8 @@ def _trial_table(asked: TrialSource) -> OpenTable:
         names = (TASK, TRIAL, *AGENT, "cost_usd", "started_at")
         known = [name for name in names if any(run[name] for run in runs)]
         if runs:
+            import pandas as pd
+
             frame = pd.DataFrame(
                 [[run[name] for name in (*known, OUTCOME)] for run in runs],
                 columns=[*known, OUTCOME],

@@ -19,8 +19,7 @@ from calibration.reporting import to_json
 from calibration.reporting.document import markdown, text_lines
 from calibration.reporting.render_html import html
 from calibration.reporting.sections.success_rate import document
-from calibration.runs import ProductionCounts
-from calibration.runs.results import GateQuery
+from calibration.runs.results import GateQuery, ProductionCounts
 from calibration.runs.sources import Frame, open_frame
 from calibration.statistics.estimate import Estimate, not_estimable
 from calibration.statistics.intervals import chance_at_least, logit_interval

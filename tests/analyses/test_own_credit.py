@@ -22,7 +22,7 @@ from calibration.records import Workflow
 from calibration.reporting import to_json
 from calibration.reporting.document import text_lines
 from calibration.reporting.sections import success_rate
-from calibration.runs import open_files
+from calibration.runs.sources import open_files
 from calibration.success_rate.rate import rate_of_counts
 from calibration.success_rate.runs import counts_of_frame
 from calibration.taxonomy import Taxonomy, default_taxonomy

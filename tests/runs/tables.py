@@ -7,18 +7,11 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from calibration.runs import (
-    ProductionCounts,
-    Source,
-    open_files,
-    open_frame,
-    open_runs,
-    production_counts,
-)
-from calibration.runs.columns import OF_GATES
-from calibration.runs.counts import RunTable
+from calibration.runs.columns import OF_GATES, RunTable, open_runs
+from calibration.runs.counts import production_counts
 from calibration.runs.recognition import RunOptions
-from calibration.runs.results import LengthSums
+from calibration.runs.results import LengthSums, ProductionCounts
+from calibration.runs.sources import Source, open_files, open_frame
 from calibration.tables.reading import ReadingOptions
 from tests.classes import TAXONOMY
 

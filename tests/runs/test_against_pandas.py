@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibration.runs import CreditTable, open_frame
-from calibration.taxonomy import default_taxonomy
+from calibration.runs.sources import open_frame
+from calibration.taxonomy import CreditTable, default_taxonomy
 from tests.classes import OUTCOMES
 from tests.runs.tables import counts_of_source
 

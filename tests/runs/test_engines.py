@@ -13,17 +13,10 @@ import pytest
 
 from calibration.errors import InputError
 from calibration.records import Workflow
-from calibration.runs import (
-    CreditTable,
-    ProductionCounts,
-    Source,
-    open_files,
-    open_postgres,
-    open_spark,
-)
 from calibration.runs.engines import Query
-from calibration.runs.results import verdict_names
-from calibration.taxonomy import Taxonomy, default_taxonomy
+from calibration.runs.results import ProductionCounts, verdict_names
+from calibration.runs.sources import Source, open_files, open_postgres, open_spark
+from calibration.taxonomy import CreditTable, Taxonomy, default_taxonomy
 from tests.classes import TAXONOMY
 from tests.runs.tables import assert_same_counts, counts_of_source, write_table
 

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from calibration.errors import InputError
-from calibration.runs import ProductionCounts
-from calibration.runs.results import GateQuery, GateTables
+from calibration.runs.results import GateQuery, GateTables, ProductionCounts
 from tests.runs.tables import count
 
 

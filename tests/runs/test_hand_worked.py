@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from calibration.runs import CreditTable, ProductionCounts
+from calibration.runs.results import ProductionCounts
+from calibration.taxonomy import CreditTable
 from tests.runs.tables import assert_same_counts, count
 
 COLUMNS = (

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from calibration.cli import main
 from calibration.errors import InputError
-from calibration.runs import sources
+from calibration.runs import engines
 from calibration.runs.sources import Files, PostgresTable, SparkFiles, place_of_settings
 from tests.analyses.production_files import MIXED10, alike, runs, write
 from tests.runs.conftest import NO_PSYCOPG
@@ -79,7 +79,7 @@ def test_an_address_in_the_environment_does_not_hide_the_files(
 def test_a_missing_extra_is_named(
     asr: Run, monkeypatch: pytest.MonkeyPatch, given: list[str], extra: str
 ) -> None:
-    monkeypatch.setattr(sources, "find_spec", lambda name: None)
+    monkeypatch.setattr(engines, "find_spec", lambda name: None)
     assert f"pip install '{extra}'" in asr("report", *given, code=2).stderr
 
 

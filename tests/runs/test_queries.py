@@ -10,12 +10,13 @@ import pytest
 import sqlglot
 
 from calibration.errors import InputError
-from calibration.runs import CreditTable, engines, open_frame, production_counts
-from calibration.runs.counts import count_named, laid_out, list_runs
+from calibration.runs import engines
+from calibration.runs.counts import count_named, laid_out, list_runs, production_counts
 from calibration.runs.engines import Query, StoredTable, query
 from calibration.runs.recognition import outcomes_of
 from calibration.runs.results import GateQuery
-from calibration.taxonomy import default_taxonomy
+from calibration.runs.sources import open_frame
+from calibration.taxonomy import CreditTable, default_taxonomy
 from tests.runs.tables import counts_of_source, opened
 
 FOLDER = Path(engines.__file__).parent / "sql"

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 from calibration.errors import InputError
-from calibration.runs import Example, ProductionCounts, open_frame
 from calibration.runs.columns import CHECKED
+from calibration.runs.results import Example, ProductionCounts
+from calibration.runs.sources import open_frame
 from tests.classes import TAXONOMY
 from tests.runs.tables import count, counts_of_source
 

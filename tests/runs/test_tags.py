@@ -15,9 +15,8 @@ from calibration.errors import InputError
 from calibration.reporting import to_json
 from calibration.reporting.document import text_lines
 from calibration.reporting.sections import success_rate
-from calibration.runs import open_files, open_postgres, open_spark, production_counts
-from calibration.runs.counts import MOST_TAGS, laid_out
-from calibration.runs.sources import Source
+from calibration.runs.counts import MOST_TAGS, laid_out, production_counts
+from calibration.runs.sources import Source, open_files, open_postgres, open_spark
 from calibration.tables.reading import ReadingOptions
 from calibration.taxonomy import default_taxonomy
 from tests.analyses.production_files import alike, write

@@ -181,7 +181,7 @@ def test_lines_keep_their_numbers(tmp_path: Path) -> None:
             ("1", "2", str(path))
         ]
         lines = source.engine.rejected_lines()  # type: ignore[attr-defined]
-    assert lines[["file", "line"]].to_numpy().tolist() == [[str(path), 5]]
+    assert [(file, line) for file, line, _ in lines] == [(str(path), 5)]
 
 
 def test_plain_utf8_is_read_where_it_is(tmp_path: Path) -> None:

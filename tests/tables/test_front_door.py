@@ -15,9 +15,11 @@ from calibration.analyses.layers import layers_of_table
 from calibration.analyses.reliability import tools
 from calibration.analyses.success_rate.suggestions import _useful
 from calibration.errors import InputError
-from calibration.runs import Source, open_files, open_runs, production_counts
+from calibration.runs.columns import open_runs
+from calibration.runs.counts import production_counts
 from calibration.runs.engines import feedback_worths, macros
 from calibration.runs.recognition import RunOptions, outcomes_of, reading_of_runs
+from calibration.runs.sources import Source, open_files
 from calibration.tables import words
 from calibration.tables.rows import cell_flag
 from calibration.tables.scales import OutcomeColumn, read_outcomes

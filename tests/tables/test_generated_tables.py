@@ -15,9 +15,11 @@ import pandas as pd
 import pytest
 
 from calibration.errors import CalibrationError
-from calibration.runs import Source, open_files, open_frame, open_runs, production_counts
+from calibration.runs.columns import open_runs
+from calibration.runs.counts import production_counts
 from calibration.runs.engines import DuckDB, StoredTable
 from calibration.runs.recognition import RunOptions, outcomes_of, reading_of_runs
+from calibration.runs.sources import Source, open_files, open_frame
 from calibration.tables import words
 from calibration.tables.reading import ReadingOptions
 from calibration.tables.scales import Scale

@@ -34,8 +34,7 @@ from calibration.analyses.success_rate.report import (
     table_in_words,
 )
 from calibration.records import AT, HARNESS, LOOP, VERSION, harness_of
-from calibration.runs import ProductionCounts
-from calibration.runs.results import VERDICT, LengthSums, SignalSums
+from calibration.runs.results import VERDICT, LengthSums, ProductionCounts, SignalSums
 from calibration.statistics.estimate import (
     OK,
     BoolArray,

@@ -58,12 +58,23 @@ from calibration.analyses.success_rate.report import (
 )
 from calibration.errors import CalibrationError, InputError, NoRunsError
 from calibration.records import VERSION, Workflow
-from calibration.runs import ProductionCounts, production_counts
-from calibration.runs.cells import NO_WORKFLOW
-from calibration.runs.columns import OF_GATES
-from calibration.runs.counts import CountOptions, count_named, laid_out, list_runs, open_runs
+from calibration.runs.columns import OF_GATES, open_runs
+from calibration.runs.counts import (
+    CountOptions,
+    count_named,
+    laid_out,
+    list_runs,
+    production_counts,
+)
 from calibration.runs.recognition import RunOptions, columns_of, outcomes_of, reading_of_runs
-from calibration.runs.results import Example, GateQuery, Notes, SetAsideRows
+from calibration.runs.results import (
+    NO_WORKFLOW,
+    Example,
+    GateQuery,
+    Notes,
+    ProductionCounts,
+    SetAsideRows,
+)
 from calibration.runs.sources import Place, kept_open, place_of
 from calibration.statistics.estimate import BoolArray, Estimate, IntArray
 from calibration.success_rate.pass_at_k import Trials, pass_over_tasks

@@ -91,10 +91,10 @@ from calibration.judge_calibration.samples import (
 )
 from calibration.judge_calibration.trial_scores import pass_from_verdicts
 from calibration.records import HARNESS, NO_VERDICT, REFERENCE_SOURCE, SOURCE_JUDGE, VERSION
-from calibration.runs import ProductionCounts, open_runs, production_counts
-from calibration.runs.columns import OF_GATES
+from calibration.runs.columns import OF_GATES, open_runs
+from calibration.runs.counts import production_counts
 from calibration.runs.recognition import RunOptions
-from calibration.runs.results import GateQuery, LengthSums
+from calibration.runs.results import GateQuery, LengthSums, ProductionCounts
 from calibration.runs.sources import RunsOfStore, from_store
 from calibration.statistics.estimate import Estimate, not_estimable, provisional
 from calibration.statistics.means import HUMAN, edges_of_bins, human_only
