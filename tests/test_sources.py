@@ -169,6 +169,10 @@ def test_every_command_of_the_sources_runs(folder: Path, monkeypatch: pytest.Mon
 def test_the_weekly_report_runs_as_printed(asr: Run, folder: Path) -> None:
     section = page("practice.md").split("## The weekly report")[1].split("\n## ")[0]
     Path("weekly.toml").write_text(section.split("```toml\n")[1].split("```")[0], encoding="utf-8")
+    # The run whose cost cannot be read repeats a trial, which a gate refuses.
+    runs = Path("runs.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    sound = [line for line in runs if not line.startswith("bad-2,")]
+    Path("runs.csv").write_text("".join(sound), encoding="utf-8")
     lines = re.findall(r"(?:^|[ /])(asr (?:report|sample|gate) .*)$", section, re.MULTILINE)
     assert len(lines) == 6
     for line in lines:

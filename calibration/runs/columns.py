@@ -348,7 +348,10 @@ class _Reads:
         forms = [f"{value} AS {quoted(name)}" for name, value in self.forms.items()]
         inner = Query(
             "texts",
-            "SELECT\n  " + ",\n  ".join(["*", *texts]) + '\nFROM "source"',
+            "SELECT\n  "
+            + ",\n  ".join(["*", *texts])
+            + '\nFROM "source"'
+            + self.source.engine.fence,
             {},
             {"source": self.source.table},
         )

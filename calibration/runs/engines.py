@@ -389,7 +389,12 @@ def distinct_names(columns: Sequence[str], place: str) -> list[str]:
 
 
 class Engine(Protocol):
-    """The operations that the counting requires of an engine."""
+    """The operations that the counting requires of an engine.
+
+    `fence` ends a statement whose values are made once, not wherever another one names them.
+    """
+
+    fence: str
 
     def run(self, query: Query) -> pd.DataFrame:
         """Return the rows of a query as a frame."""
@@ -420,6 +425,8 @@ def step_now() -> str | None:
 
 class _Tables:
     """The rows of a query as a frame or as plain values, from those that Arrow holds."""
+
+    fence = ""
 
     def table(self, query: Query) -> pa.Table:
         """Return the rows of a query in columns."""
@@ -617,6 +624,7 @@ class Postgres(_Server):
     """A connection to PostgreSQL, in one read-only transaction."""
 
     dialect = "postgres"
+    fence = "\nOFFSET 0"
 
     # Result types by number. Sums of whole numbers are numeric; ours have
     # at most 53 bits.

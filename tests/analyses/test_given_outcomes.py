@@ -218,18 +218,21 @@ def test_the_commands(store: Store, tmp_path: Path, asr: Run) -> None:
     hint = asr("report", *of, code=1).stderr
     assert "there is no batch yet" in hint
     assert f"which no reviewer has checked, name their source: --judge {BENCH}" in hint
-    written = asr("report", *of, "--judge", BENCH, "--json", "--work", "todo").stdout
+    refused = asr("report", *of, "--judge", BENCH, code=1).output
+    assert "left out 2 of 14 rows" in refused
+    raised = (*of, "--max-left-out", "0.15")
+    written = asr("report", *raised, "--judge", BENCH, "--json", "--work", "todo").stdout
     assert "b1-1" in Path("todo/partial_minus.csv").read_text()
     saved = tmp_path / "report.json"
     saved.write_text(written)
     assert asr("verify", str(saved), "--store", path).stdout.startswith("the same")
     # Half credit for a failed run: 8 and 4 halves of 12.
-    half = asr("report", *of, "--judge", BENCH, "--credit", "partial_minus=0.5", "--json").stdout
+    half = asr("report", *raised, "--judge", BENCH, "--credit", "partial_minus=0.5", "--json").stdout
     assert json.loads(half)["asr"]["value"] == pytest.approx(10 / 12)
     gates = tmp_path / "gates.toml"
     gates.write_text(f'outcomes = "{BENCH}"\n{GATES.replace("0.4", "0.9")}')
     base = str(tmp_path / "base.json")
-    gated = asr("gate", *of, "--gates", str(gates), "--write-baseline", base, code=1).stdout
+    gated = asr("gate", *raised, "--gates", str(gates), "--write-baseline", base, code=1).stdout
     assert "taken as given: no reviewer has checked them" in gated
     assert json.loads(Path(base).read_text())["given_by"] == BENCH
     assert "--as-given is for the store" in asr("report", base, "--as-given", code=2).stderr

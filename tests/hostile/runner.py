@@ -83,11 +83,16 @@ def accounted(command: str, printed: str) -> int:
     """Return how many rows of a file a command took or named as set aside."""
     said = json.loads(printed)
     if command == "import":
-        return int(said["imported"] + said["already_there"] + len(said["set_aside"]))
+        # A run that is there already may have another grade, which is named beside it.
+        rows = [row for row in said["set_aside"] if not row["reason"].endswith("which stays")]
+        return int(said["imported"] + said["already_there"] + len(rows))
     if command == "report":
         return int(said["n"] + sum(rows["n"] for rows in said["set_aside"]))
     if command == "agreement":
         return int(said["ratings"]["n_items"])
-    counts = {name: value if isinstance(value, int) else len(value) for name, value in said.items()
-              if name != "batch_id"}  # fmt: skip
-    return sum(counts.values())
+    counts = [
+        value if isinstance(value, int) else len(value)
+        for name, value in said.items()
+        if name not in ("batch_id", "reading")
+    ]
+    return sum(counts) + sum(int(rows["rows"]) for rows in said["reading"]["left_out"])

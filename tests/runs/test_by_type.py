@@ -49,7 +49,7 @@ def both(path: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[A
         ("cost_usd", "1_000", False), ("cost_usd", "1e-200", False), ("cost_usd", "1e005", False),
         ("cost_usd", "nan", False), ("cost_usd", "-1", False), ("cost_usd", "two", False),
         ("latency_s", "inf", False), ("latency_s", "soon", False), ("tool_errors", "5", False),
-        ("n_steps", "1.5", False), ("outcome", "true", True), ("outcome", "won", False),
+        ("n_steps", "1.5", False), ("outcome", "Complete", True), ("outcome", "won", False),
         ("started_at", "2026-11-02 09:30:00+01:00", True), ("started_at", "", True),
         ("started_at", "2026-11-02T09:30:00", False), ("started_at", "2026-11-02", False),
         ("started_at", "2026-13-02T09:30:00Z", False), ("started_at", "infinity", False),

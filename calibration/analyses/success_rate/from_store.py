@@ -63,7 +63,11 @@ from calibration.analyses.success_rate.evaluation import EvaluationFacts, evalua
 from calibration.analyses.success_rate.from_runs import report_on_files
 from calibration.analyses.success_rate.report import (
     CEILING_FACTORS,
+    LATER,
+    OF_REFERENCE,
+    PERTURBED_ARMS,
     PREVIOUS,
+    UNDATED,
     AtOtherCeilings,
     AtOtherWeights,
     JudgedRates,
@@ -490,7 +494,6 @@ BASIS = "human labels alone"
 APART = 0.20
 
 MOST_TAGS, MOST_REASONS = 50, 3
-OF_REFERENCE = "traces of the reference set: for practice and examinations only"
 CORRECTED = "corrected for judge error"
 HUMAN_ONLY = "human labels only, not calibrated"
 SIMULATED = "SIMULATED DATA: labels, verdicts and production runs are drawn at random."
@@ -1111,9 +1114,9 @@ def left_out(store: Store, rates: StoreRates, counts: ProductionCounts) -> Itera
         (loaded.unlabelled, "traces of the batch that are not labelled yet"),
         (loaded.skipped, "traces that were skipped by everybody who saw them"),
         (loaded.exposed, "labels that were given after seeing those of others"),
-        (loaded.undated, "traces that do not say when they were started: in no window"),
-        (loaded.perturbed, "runs of perturbed arms, with or without labels"),
-        (loaded.later_traces, "traces that came after the draw"),
+        (loaded.undated, UNDATED),
+        (loaded.perturbed, PERTURBED_ARMS),
+        (loaded.later_traces, LATER),
         (int((frame["source"] == REFERENCE_SOURCE).sum()), OF_REFERENCE),
     ):
         if n:

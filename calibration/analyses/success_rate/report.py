@@ -245,6 +245,14 @@ class Passes:
     points: tuple[PassAtK, ...]
 
 
+OF_REFERENCE = "traces of the reference set: for practice and examinations only"
+UNDATED = "traces that do not say when they were started: in no window"
+PERTURBED_ARMS = "runs of perturbed arms, with or without labels"
+LATER = "traces that came after the draw"
+# What may be left out without a word before the rate: it does not depend on the outcome.
+HARMLESS = frozenset({OF_REFERENCE, UNDATED, PERTURBED_ARMS, LATER})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOutRows:
     """Rows that are not in the numbers, why, and the first of them."""

@@ -7,6 +7,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from calibration.analyses.success_rate.report import (
+    HARMLESS,
     Change,
     CostPanel,
     GoalLine,
@@ -656,7 +657,8 @@ def reading_of(report: SuccessRateReport) -> tuple[str, ...]:
     """Return what stands before the estimates: how a table was read, and what was left out."""
     if report.reading is not None:
         return reading_lines(report.reading)
-    reasons = "; ".join(f"{row.n:,}: {row.reason}" for row in report.set_aside)
+    listed = (row for row in report.set_aside if row.reason not in HARMLESS)
+    reasons = "; ".join(f"{row.n:,}: {row.reason}" for row in listed)
     return (f"Left out: {reasons}.",) if reasons else ()
 
 
