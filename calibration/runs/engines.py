@@ -229,7 +229,6 @@ def word_macros() -> str:
         return f"place_of({text}, [chr(1), {names}]) IS NOT NULL"
 
     dropped = "".join(words.ZERO_WIDTH)
-    trimmed = " || ".join(f"chr({ord(sign)})" for sign in words.AROUND)
     # Of a text that is clean.
     fold = "regexp_replace(lower(given), '[\\s_/-]+', '_', 'g')"
     return f"""
@@ -237,7 +236,7 @@ CREATE OR REPLACE TEMP MACRO place_of(given, names) AS list_position(names, give
 CREATE OR REPLACE TEMP MACRO clean_of_any(given) AS
   trim(
     translate(given, '{words.BLANKS}{dropped}', '{" " * len(words.BLANKS)}'),
-    {trimmed}
+    '{words.AROUND}'
   );
 CREATE OR REPLACE TEMP MACRO clean_of(given) AS clean_of_any(given);
 CREATE OR REPLACE TEMP MACRO missing_word(given) AS {among("given", words.MISSING)};
