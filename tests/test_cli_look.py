@@ -3,6 +3,8 @@
 import json
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -276,3 +278,22 @@ def test_texts_that_are_plain_are_as_clean_as_others() -> None:
             [texts],
         ).fetchall()
     assert [(one, two) for _, one, two in rows] == [(words.clean(t), words.clean(t)) for t in texts]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_large_table_is_looked_at_without_what_a_count_needs(kind: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({
+        "id": [f"r{k}" for k in range(40)],
+        "passed": ["yes", "no"] * 20,
+        "cost": 0.1,
+        "started_at": pd.Timestamp("2026-10-05T10:00:00", tz="UTC"),
+    })  # fmt: skip
+    path = tmp_path / f"a.{kind}"
+    frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+    code = (
+        "import sys; from pathlib import Path; from calibration.analyses import look; "
+        f"look.FEW_ROWS = 10; print(look.look_at(Path({str(path)!r})).reading.used); "
+        "print([name for name in ('pandas', 'scipy', 'sklearn') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "40\n[]\n"

@@ -4,6 +4,8 @@
 that can be read which column has which role, what these hold, and the command that reads the file.
 """
 
+from __future__ import annotations
+
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from calibration.errors import CalibrationError, InputError, LeftOutError
 from calibration.files import SHAPE_BYTES, check_kind, csv_shape, encoding_of
@@ -35,17 +38,6 @@ from calibration.runs.results import Example, SetAsideRows
 from calibration.runs.sources import open_files
 from calibration.tables import words
 from calibration.tables.columns import ALIASES, normalised
-from calibration.tables.labels import (
-    LabelTable,
-    VerdictTable,
-    WordsRead,
-    latest_labels,
-    latest_verdicts,
-    read_labels,
-    read_verdict_rows,
-    reading_of_answers,
-)
-from calibration.tables.labels import counted as counted_rows
 from calibration.tables.layout import is_numbered_rater
 from calibration.tables.reading import (
     FirstRow,
@@ -55,15 +47,15 @@ from calibration.tables.reading import (
     left_out,
 )
 from calibration.tables.scales import OutcomeWords
-from calibration.tables.trials import TrialSource, read_trials
-from calibration.tables.vocabulary import check_words, read_words
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.text import counted
-from calibration.trace_formats.base import Importer, ImportSettings
 from calibration.trace_formats.compressed import open_text
-from calibration.trace_formats.detection import detect, preview
-from calibration.trace_formats.own_files import sample_rows
 from calibration.trace_formats.parquet import PARQUET, parquet_columns
+
+if TYPE_CHECKING:
+    # Each kind of file loads what it needs: to load all takes longer than to read a large file.
+    from calibration.tables.labels import LabelTable, VerdictTable, WordsRead
+    from calibration.trace_formats.base import Importer
 
 TRACES, RUNS, TRIALS = "traces", "runs", "trials"
 RATINGS, LABELS, VERDICTS = "ratings", "labels", "verdicts"
@@ -235,6 +227,8 @@ def _text_columns(
         raise InputError(f"{path}: the file is empty")
     first = text.lstrip()[0]
     if first in "[{":
+        from calibration.trace_formats.own_files import sample_rows
+
         rows, n_lines = sample_rows(path) if codec == "utf-8" else ([], 0)
         kind = "JSON Lines" if first == "{" and (n_lines > 1 and rows) else "JSON"
         names = dict.fromkeys(name for row in rows for name in sorted(row))
@@ -252,14 +246,14 @@ Guess = Callable[[_LookedFile], FileLook]
 
 def _guesses(file: _LookedFile) -> Iterator[tuple[str, Guess]]:
     """Yield what a file may be for, the likeliest first."""
-    importer = _importer(file)
     names = file.names
     has_rater = bool(names & set(ALIASES["rater"]))
     has_answer = bool(names & {*ALIASES["label"], *ALIASES["outcome"]})
     is_of_runs = bool(names & OF_ONE_RUN)
     n_numbered = sum(map(is_numbered_rater, file.columns))
     guesses: list[tuple[str, Guess]] = []
-    if importer is not None and (names & TEXTS or not has_answer):
+    importer = _importer(file) if names & TEXTS or not has_answer else None
+    if importer is not None:
         guesses.append((TRACES, lambda file: _traces(file, importer)))
     people = {*ALIASES["rater"]} - {"judge"}
     if "trace_id" in names and names & OF_JUDGES and has_answer and not names & people:
@@ -272,8 +266,8 @@ def _guesses(file: _LookedFile) -> Iterator[tuple[str, Guess]]:
     if not file.path.is_dir():
         guesses.append((RUNS, _runs))
         guesses.append((RATINGS, _ratings))
-    if importer is None and not any(name == TRACES for name, _ in guesses):
-        guesses.append((TRACES, _not_traces))
+    if importer is None:
+        guesses.append((TRACES, _perhaps_traces))
     done: set[str] = set()
     for used_for, guess in guesses:
         if used_for not in done:
@@ -282,14 +276,18 @@ def _guesses(file: _LookedFile) -> Iterator[tuple[str, Guess]]:
 
 
 def _importer(file: _LookedFile) -> Importer | None:
+    from calibration.trace_formats.detection import detect
+
     try:
         return detect(file.path)
     except InputError:
         return None
 
 
-def _not_traces(file: _LookedFile) -> FileLook:
-    """Raise the error of a file that holds no traces."""
+def _perhaps_traces(file: _LookedFile) -> FileLook:
+    """Describe a file that is nothing else as traces; raises why it is none."""
+    from calibration.trace_formats.detection import detect
+
     return _traces(file, detect(file.path))
 
 
@@ -298,6 +296,9 @@ def _not_traces(file: _LookedFile) -> FileLook:
 
 def _traces(file: _LookedFile, importer: Importer) -> FileLook:
     """Describe the first traces of a file."""
+    from calibration.trace_formats.base import ImportSettings
+    from calibration.trace_formats.detection import preview
+
     items = list(islice(importer.read(file.path, ImportSettings()), MOST_TRACES + 1))
     is_whole = len(items) <= MOST_TRACES
     items = items[:MOST_TRACES]
@@ -404,6 +405,8 @@ def _is_trials(table: RunTable) -> bool:
 
 def _reading_of_trials(file: _LookedFile, *, is_perturbed_read: bool) -> Reading:
     """Return what is read of a table of trials, also where too much is left out."""
+    from calibration.tables.trials import TrialSource, read_trials
+
     try:
         table = TrialSource(
             source=file.path, options=file.options, is_perturbed_read=is_perturbed_read
@@ -535,6 +538,10 @@ def _ratings(file: _LookedFile) -> FileLook:
 
 def _labels(file: _LookedFile) -> FileLook:
     """Describe a table of labels as `asr labels import` reads it."""
+    from calibration.tables.labels import counted as counted_rows
+    from calibration.tables.labels import latest_labels, read_labels
+    from calibration.tables.vocabulary import read_words
+
     table = read_labels(file.path, file.options)
     taken_as = read_words(table, file.taxonomy, file.options)
     gone = counted_rows(table.left_out)
@@ -553,6 +560,10 @@ def _labels(file: _LookedFile) -> FileLook:
 
 def _verdicts(file: _LookedFile) -> FileLook:
     """Describe a table of verdicts as `asr verdicts import` reads it."""
+    from calibration.tables.labels import counted as counted_rows
+    from calibration.tables.labels import latest_verdicts, read_verdict_rows
+    from calibration.tables.vocabulary import read_words
+
     table = read_verdict_rows(file.path, file.options, graded=True)
     taken_as = read_words(table, file.taxonomy, file.options)
     gone = counted_rows(table.left_out)
@@ -569,6 +580,9 @@ def _answers(
     people: Mapping[str, Counter[str]],
 ) -> FileLook:
     """Describe labels of people, or verdicts of a judge."""
+    from calibration.tables.labels import LabelTable, reading_of_answers
+    from calibration.tables.vocabulary import check_words
+
     notes = []
     try:
         check_words(table, taken_as)

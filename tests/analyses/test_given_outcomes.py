@@ -227,7 +227,8 @@ def test_the_commands(store: Store, tmp_path: Path, asr: Run) -> None:
     saved.write_text(written)
     assert asr("verify", str(saved), "--store", path).stdout.startswith("the same")
     # Half credit for a failed run: 8 and 4 halves of 12.
-    half = asr("report", *raised, "--judge", BENCH, "--credit", "partial_minus=0.5", "--json").stdout
+    credit = ("--credit", "partial_minus=0.5")
+    half = asr("report", *raised, "--judge", BENCH, *credit, "--json").stdout
     assert json.loads(half)["asr"]["value"] == pytest.approx(10 / 12)
     gates = tmp_path / "gates.toml"
     gates.write_text(f'outcomes = "{BENCH}"\n{GATES.replace("0.4", "0.9")}')
