@@ -50,6 +50,16 @@ def two_files() -> list[str]:
     return ["a.csv", "b.csv"]
 
 
+def three_files() -> list[str]:
+    runs().to_csv("c.csv", index=False)
+    return [*two_files(), "c.csv"]
+
+
+def file_of_groups() -> list[str]:
+    runs(model=lambda k: f"m{k % 3}").to_csv("models.csv", index=False)
+    return ["models.csv"]
+
+
 def gated_file() -> list[str]:
     Path("gates.toml").write_text("", encoding="utf-8")
     return [*runs_file(), "--gates", "gates.toml"]
@@ -108,6 +118,8 @@ def useful() -> list[str]:
 COMMANDS: dict[str, Callable[[], list[str]]] = {
     "report": runs_file,
     "compare": two_files,
+    "compare --seed 1": three_files,
+    "compare --by model": file_of_groups,
     "gate": gated_file,
     "trials": trials_file,
     "reliability": trials_file,

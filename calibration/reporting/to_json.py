@@ -789,7 +789,8 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
         "by baseline=found.baseline runs=found.runs[name] against_baseline=found.against_baseline "
         "pairs=found.pairs rule=found.rule inputs",
         ("calibrated", lambda of: False, "bool"),
-        "credit=credit[@classes] restated warnings marks origin fingerprint=origin.fingerprint",
+        "credit=credit[@classes] restated reading=readings warnings marks origin "
+        "fingerprint=origin.fingerprint",
     ),
     "calibration.analyses.success_rate.comparison.ComparedRuns": ("run *side",),
     "calibration.success_rate.ranking.RankedRuns": (

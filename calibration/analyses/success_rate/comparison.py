@@ -318,6 +318,11 @@ class SeveralRuns:
     warnings: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
 
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """What was read of each input."""
+        return tuple(one.side.reading for one in self.inputs)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _KeptRuns:

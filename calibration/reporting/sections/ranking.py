@@ -16,6 +16,7 @@ from calibration.reporting.document import (
     notes,
     percent,
     rank_words,
+    reading_lines,
     table_of,
 )
 from calibration.reporting.sections.success_rate import (
@@ -53,6 +54,7 @@ def document(result: SeveralRuns) -> Document:
     return Document(
         title=f"Agent Success Rate, {len(found.runs)} sets of runs",
         banners=result.marks,
+        reading=reading_lines(result.readings),
         sections=(
             Section(
                 title="Ranks",
