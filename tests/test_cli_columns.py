@@ -12,10 +12,8 @@ import pytest
 
 from calibration.agreement.inference import ORDINAL
 from calibration.analyses.agreement.ratings import agreement_on, read_ratings
-from calibration.errors import InputError
-from calibration.tables.labels import read_human_labels
 from calibration.tables.reading import ReadingOptions
-from calibration.tables.rows import Renamed, any_rows, under_our_names
+from calibration.tables.rows import any_rows
 from tests.cli_runs import FIXTURES, run
 
 ANNOTATIONS = FIXTURES / "annotations"
@@ -281,28 +279,6 @@ def test_values_of_raters_are_taken_as_one_another(tmp_path: Path) -> None:
         "--json",
     )  # fmt: skip
     assert json.loads(found.stdout)["classes"] == ["no", "yes"]
-
-
-# What is not there in a column that is renamed stays away, and our own name with it.
-def test_a_renamed_table_reads_like_any_other(tmp_path: Path) -> None:
-    table = Renamed(
-        table=pd.DataFrame({"outcome": ["old"], "x": ["new"], "weight": [3], "more": [1]}),
-        columns={"outcome": "x", "weight": None},
-    )
-    assert list(any_rows(table)) == [(1, {"outcome": "new", "more": 1})]
-    late = written(tmp_path / "a.jsonl", [{"id": "a"}, {"id": "b", "by": "Ann"}])
-    named = Renamed(table=late, columns={"trace_id": "id", "reviewer": "by"})
-    assert [row["reviewer"] for _, row in any_rows(named, required=["trace_id"])] == [None, "Ann"]
-    wide = Renamed(
-        table=pd.DataFrame({"id": ["a", "b"], "Ann": ["yes", None], "Bo": ["no", "no"]}),
-        columns={"trace_id": "id"},
-        raters=("Ann", "Bo"),
-    )
-    labels = read_human_labels(wide)
-    assert labels.reviewers == ("Ann", "Bo")
-    assert [(t, len(rows)) for t, rows in labels.rows.items()] == [("a", 2), ("b", 1)]
-    with pytest.raises(InputError, match="for a file; name one"):
-        under_our_names({"outcome": "x"}, (None, ["outcome"]))
 
 
 @pytest.mark.parametrize("name", ["label_studio.json", "argilla.jsonl", "argilla.json"])

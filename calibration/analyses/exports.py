@@ -76,7 +76,7 @@ TEXTS_HELD = 100  # traces whose text is held at a time
 
 
 def label_table(store: Store, batch_id: str) -> TypedRows:
-    """Return the labels of a batch as rows for `import_labels` and `read_human_labels`.
+    """Return the labels of a batch as rows for `import_labels` and `read_labels`.
 
     One row a label, a skip or an adjudicated class, with the inverse inclusion probability of its
     trace; the reviewer of an adjudicated class is the adjudicator. Labelled traces first, in the

@@ -42,10 +42,6 @@ from calibration.judge_calibration.samples import Design
 from calibration.reporting import to_json
 from calibration.reporting.document import markdown
 from calibration.reporting.sections.gates import document, junit
-from calibration.tables.columns import FURTHER, OF_RUNS
-from calibration.tables.labels import OF_LABELS
-from calibration.tables.reading import ReadingOptions
-from calibration.tables.rows import Source, column_names, under_our_names
 
 if TYPE_CHECKING:
     from calibration.runs.sources import Place
@@ -181,15 +177,12 @@ def _of_runs(
 
     refuse_given(OF_STORE, "the store; name no runs")
     design: Design = others["design"]
-    reading: ReadingOptions = asked["reading"]
-    labels, of_runs = _labels_of(others["labels"], dict(reading.columns))
-    asked = {**asked, "reading": replace(reading, columns=of_runs)}
     result = gate_files(
         place,
         gates,
         options=options_from(asked, compare_to=None),
         baseline=others["baseline"],
-        labels=labels,
+        labels=others["labels"],
         design=design,
         taxonomy=taxonomy_from(others["fork"]),
         model=others["model"],
@@ -206,26 +199,6 @@ def _with_baseline(result: GateAnalysis, target: Path | None) -> GateAnalysis:
         saved = to_json.data(result) | {PART: baseline_data(result.comparable)}
         _write(target, to_json.as_text(saved))
     return result
-
-
-def _labels_of(
-    labels: Path | None, columns: dict[str, str | None]
-) -> tuple[Source | None, dict[str, str | None]]:
-    """Return the labels under our names, and the columns of the runs.
-
-    A name that only labels have is theirs; one of both goes for the labels if they have its column.
-    """
-    if labels is None or not columns:
-        return labels, columns
-    alone, there = {*OF_LABELS}.difference(OF_RUNS, FURTHER), column_names(labels)
-    of_runs = {name: theirs for name, theirs in columns.items() if name not in alone}
-    own = {
-        name: theirs
-        for name, theirs in columns.items()
-        if name in alone or (name in OF_LABELS and theirs in there)
-    }
-    (table,) = under_our_names(own, (labels, OF_LABELS))
-    return table, of_runs
 
 
 def _of_store(

@@ -323,7 +323,7 @@ def open_answers(
 
     Parameters
     ----------
-    source : Path, DataFrame or Renamed
+    source : Path or DataFrame
     side : AnswerKind
         `PEOPLE` or `JUDGE`.
     options : ReadingOptions, optional
@@ -561,8 +561,8 @@ def _arm(row: Row) -> str:
     return found and outcome(found, "perturbation", PERTURBATIONS)
 
 
-def read_human_labels(source: Source, options: ReadingOptions | None = None) -> LabelFile:
-    """Read the human labels that count, their outcomes as written; see `read_labels`.
+def settled_labels(table: LabelTable, taken_as: Mapping[str, str] | None = None) -> LabelFile:
+    """Return the labels that count, each outcome taken as `taken_as` says, else as written.
 
     Several rows of a trace are several reviewers; an empty outcome is a skipped trace; a row with
     `adjudicated` decides its trace. Left out are rows whose reviewer had seen labels or verdicts of
@@ -570,11 +570,6 @@ def read_human_labels(source: Source, options: ReadingOptions | None = None) -> 
     reviewer changed later. InputError also if a reviewer gives a trace two labels of which no time
     says which is later, or rows of a trace differ in weight, cluster or adjudicated outcome.
     """
-    return settled_labels(read_labels(source, options))
-
-
-def settled_labels(table: LabelTable, taken_as: Mapping[str, str] | None = None) -> LabelFile:
-    """Return the labels that count, each outcome taken as `taken_as` says, else as written."""
     path, taken_as = table.place, taken_as or {}
     left_out = counted(table.left_out)
     rows: list[LabelRow] = []

@@ -83,6 +83,8 @@ class ReadingOptions:
         The columns that hold the labels of one person each.
     latest : bool
         Whether the latest of contradicting rows counts, by a column of times.
+    elsewhere : frozenset of str
+        Words of `mapped` that another table of the command holds: this one need not.
     """
 
     columns: Mapping[str, str | None] = field(default_factory=dict)
@@ -96,6 +98,7 @@ class ReadingOptions:
     encoding: str | None = None
     raters: tuple[str, ...] = ()
     latest: bool = False
+    elsewhere: frozenset[str] = frozenset()
 
     @property
     def limit(self) -> float:
@@ -147,7 +150,11 @@ class ReadingOptions:
     def outcomes(self, *, is_named: bool = False) -> OutcomeOptions:
         """Return what was said of outcomes; `is_named` if the rubric was chosen."""
         return OutcomeOptions(
-            mapped=self.mapped, scale=self.scale, pass_at=self.pass_at, is_named=is_named
+            mapped=self.mapped,
+            scale=self.scale,
+            pass_at=self.pass_at,
+            is_named=is_named,
+            elsewhere=self.elsewhere,
         )
 
 

@@ -1,7 +1,5 @@
 """Rows of CSV, JSON and Parquet files: reading them with their line, and writing them.
 
-`Renamed` is a table whose columns have other names than ours: `any_rows` reads it like any other.
-
 The `cell_...` functions read one field of a row: None where it is missing, FieldError where it is
 not valid.
 """
@@ -15,7 +13,7 @@ import json
 import math
 import re
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -88,23 +86,7 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _GUARDED = re.compile(r"'+[=+\-@\t\r]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Renamed:
-    """A table under our names of its columns.
-
-    `columns` : its column by our name; None leaves ours out.
-    `raters` : its columns that hold the labels of one rater each, or patterns of them with ``*``:
-    a row becomes one row a label, with the rater and the label in the columns `into`; empty cells
-    are no labels.
-    """
-
-    table: Path | pd.DataFrame
-    columns: Mapping[str, str | None] = field(default_factory=dict)
-    raters: tuple[str, ...] = ()
-    into: tuple[str, str] = ("reviewer", "outcome")
-
-
-Source: TypeAlias = Union[Path, "pd.DataFrame", Renamed]
+Source: TypeAlias = Union[Path, "pd.DataFrame"]
 
 
 def read_rows(
@@ -178,9 +160,6 @@ def any_rows(
     encoding: str | None = None,
 ) -> Iterator[tuple[int, Row]]:
     """Yield as `read_rows` does, also from a Parquet file or a frame, with rows numbered from 1."""
-    if isinstance(source, Renamed):
-        yield from _renamed(source, required, aside, encoding)
-        return
     if isinstance(source, Path) and not _is_parquet(source):
         yield from read_rows(source, required=required, aside=aside, encoding=encoding)
         return
@@ -296,14 +275,11 @@ def _is_chosen(row: Row, wanted: Sequence[tuple[str, str]]) -> bool:
 
 def file_of(source: Source | None) -> Path | None:
     """Return the file of a table, None for a frame."""
-    table = source.table if isinstance(source, Renamed) else source
-    return table if isinstance(table, Path) else None
+    return source if isinstance(source, Path) else None
 
 
 def place_of(source: Source) -> str:
     """Return the name of a file or a frame in errors."""
-    if isinstance(source, Renamed):
-        return place_of(source.table)
     return str(source) if isinstance(source, Path) else "the frame"
 
 
@@ -314,55 +290,6 @@ def missing(
     return MissingColumnError(
         f"{place}: {what} {name!r:.80} is missing; {names_there(name, there)}", column=name
     )
-
-
-def under_our_names(
-    columns: Mapping[str, str | None], *tables: tuple[Path | None, Collection[str]]
-) -> list[Path | Renamed | None]:
-    """Return the tables of a command under our names; each with the names that it knows.
-
-    With several tables a name goes for those that have its column.
-
-    Raises
-    ------
-    InputError
-        If no table knows a name, or none that knows it has its column.
-
-    Examples
-    --------
-    >>> table, other = under_our_names({"outcome": "x"}, (Path("a.csv"), ["outcome"]), (None, []))
-    >>> table.columns, other
-    ({'outcome': 'x'}, None)
-    """
-    given = [(table, known) for table, known in tables if table is not None]
-    if not columns:
-        return [table for table, _ in tables]
-    if not given:
-        raise InputError("--column is for a file; name one")
-    every = list(dict.fromkeys(name for _, known in given for name in known))
-    for ours in columns:
-        if ours not in every:
-            raise InputError(f"--column: no name {ours!r:.80} is read; {names_there(ours, every)}")
-    if len(given) == 1:
-        return [table and Renamed(table=table, columns=columns) for table, _ in tables]
-    there = {table: column_names(table) for table, _ in given}
-    for ours, theirs in columns.items():
-        by = [table for table, known in given if ours in known]
-        if theirs is not None and not any(theirs in there[table] for table in by):
-            listed = "; ".join(f"{table}: {names_there(theirs, there[table])}" for table in by)
-            raise InputError(f"column {theirs!r:.80} (for {ours}) is not there; {listed}")
-    return [
-        table
-        and Renamed(
-            table=table,
-            columns={
-                ours: theirs
-                for ours, theirs in columns.items()
-                if ours in known and (theirs is None or theirs in there[table])
-            },
-        )
-        for table, known in tables
-    ]
 
 
 def options_of_tables(
@@ -412,45 +339,6 @@ def column_names(table: Source, *, encoding: str | None = None) -> tuple[str, ..
     """Return the columns in the first rows of a table."""
     rows = islice(any_rows(table, aside=lambda _line, _why: None, encoding=encoding), LOOKED)
     return tuple(dict.fromkeys(name for _, row in rows for name in row))
-
-
-def _renamed(
-    source: Renamed, required: Sequence[str], aside: Told | None, encoding: str | None
-) -> Iterator[tuple[int, Row]]:
-    """Yield the rows of a table under our names, one row a label where raters have columns."""
-    place = place_of(source)
-    ours = {theirs: name for name, theirs in source.columns.items() if theirs is not None}
-    own = [name for name in required if not (source.raters and name in source.into)]
-    theirs_of = [source.columns.get(name) or name for name in own]
-    rows = any_rows(source.table, required=theirs_of, aside=aside, encoding=encoding)
-    held: list[tuple[int, Row]] = []
-    there: dict[str, None] = {}
-    for line, row in rows:
-        held.append((line, row))
-        there |= dict.fromkeys(row)
-        if len(held) == LOOKED or (not source.raters and ours.keys() <= there.keys()):
-            break
-    for theirs, name in ours.items():
-        if held and theirs not in there:
-            raise InputError(
-                f"{place}: column {theirs!r:.80} (for {name}) is not there; "
-                f"{names_there(theirs, there)}"
-            )
-    raters = raters_among(source.raters, [c for c in there if c not in ours], place) if held else ()
-    for line, row in chain(held, rows):
-        named = {
-            ours.get(name, name): cell
-            for name, cell in row.items()
-            if name in ours or (name not in source.columns and name not in raters)
-        }
-        named |= {name: None for theirs, name in ours.items() if theirs not in row}
-        if not raters:
-            yield line, named
-            continue
-        rater_in, label_in = source.into
-        for rater in raters:
-            if cell(row.get(rater)):
-                yield line, {**named, rater_in: rater, label_in: row[rater]}
 
 
 def raters_among(asked: Sequence[str], there: Sequence[str], place: str) -> tuple[str, ...]:

@@ -98,13 +98,15 @@ class OutcomeOptions:
 
     `mapped` : words that are taken as a class, pass, fail, or (empty) as missing. `scale` and
     `pass_at` say what numbers mean. `is_named` : whether the rubric was chosen by the user or the
-    store; if not, outcomes that are all pass or fail have the rubric of two classes.
+    store; if not, outcomes that are all pass or fail have the rubric of two classes. `elsewhere` :
+    mapped words that another table of the command holds, so that they need not occur.
     """
 
     mapped: Mapping[str, str] = field(default_factory=dict)
     scale: Scale | None = None
     pass_at: float | None = None
     is_named: bool = False
+    elsewhere: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,7 +243,9 @@ class _OutcomeReader:
         self.is_graded = False
 
     def read(self) -> OutcomeWords:
-        words.check_mapped(self.mapped, self.counts, self.where)
+        words.check_mapped(
+            self.mapped, {**self.counts, **dict.fromkeys(self.options.elsewhere, 0)}, self.where
+        )
         words.check_none(self.counts, self.mapped, self.where)
         unread = [word for word in self.counts if not self._is_plain(word)]
         self._check_mix()

@@ -15,7 +15,7 @@ from calibration.analyses.evidence.from_files import load_tables
 from calibration.analyses.imports import import_labels, import_verdicts
 from calibration.analyses.judge.calibration import CalibrationOptions, calibrate_judge
 from calibration.errors import CalibrationError, InputError
-from calibration.tables.labels import read_human_labels, read_verdicts
+from calibration.tables.labels import read_labels, read_verdicts, settled_labels
 from calibration.tables.reading import ReadingOptions
 from calibration.tables.vocabulary import of_one_table
 from calibration.taxonomy import load_taxonomy, ready_rubrics
@@ -230,7 +230,7 @@ LABELS = [
 def test_the_later_of_two_labels_of_a_person_counts_wherever_it_is(order: list[int]) -> None:
     names = ["trace_id", "rater", "label", "submitted_at"]
     table = pd.DataFrame([LABELS[k] for k in order], columns=names)
-    read = read_human_labels(table)
+    read = settled_labels(read_labels(table))
     assert {(row.reviewer, row.outcome) for row in read.rows["t0"]} == {
         ("Ann", "fail"), ("Bo", "pass"),
     }  # fmt: skip
@@ -239,8 +239,9 @@ def test_the_later_of_two_labels_of_a_person_counts_wherever_it_is(order: list[i
     }  # fmt: skip
     untimed = table.drop(columns="submitted_at")
     with pytest.raises(InputError, match=r"'t0' has two different labels of 'Ann' \(lines"):
-        read_human_labels(untimed)
-    assert len(read_human_labels(untimed[untimed["trace_id"] == "t1"]).rows["t1"]) == 1
+        settled_labels(read_labels(untimed))
+    read = settled_labels(read_labels(untimed[untimed["trace_id"] == "t1"]))
+    assert len(read.rows["t1"]) == 1
 
 
 def test_the_later_of_two_verdicts_counts() -> None:

@@ -38,7 +38,7 @@ def test_labels_that_were_chosen_are_no_review(run: Run) -> None:
     error = run("runs.csv", "--labels", others, code=2).stderr
     assert "no labelled trace is among the runs" in error
     error = run("runs.csv", "--labels", labels_of(found, outcome="good"), code=2).stderr
-    assert "is not one of complete" in error
+    assert "as one of complete" in error
 
 
 def test_labels_that_repeat_a_row_are_left_out_and_counted(run: Run) -> None:
@@ -154,3 +154,20 @@ def test_what_is_wrong_with_a_file_is_said_with_what_helps(run: Run) -> None:
     ):
         assert match in run("runs.csv", *option, code=2).stderr
     assert Path("gates.toml").read_text(encoding="utf-8") == ""
+
+
+def test_labels_are_read_in_any_words_and_columns(run: Run) -> None:
+    found = rows()
+    words = (csv_of(found), "--design", "reference", "--json")
+    ours = run(*words, "--labels", labels_of(found), code=None)
+    listed = [
+        {"run_id": row["trace_id"], "human_label": f" {row['outcome'].title()} ", "who": "Ann"}
+        for row in found[::4]
+    ]
+    named = ("--column", "reviewer=who", "--labels", csv_of(listed, "labels.csv"))
+    theirs = run(*words, *named, code=None)
+    assert by_name(theirs) == by_name(ours)
+    good = ("--labels", labels_of(found, outcome="good"))
+    assert "--map good=CLASS" in run(*words, *good, code=2).stderr
+    assert by_name(run(*words, *good, "--map", "good=complete", code=None))["judge"]["n"]
+    assert "no 'best'" in run(*words, *good, "--map", "best=complete", code=2).stderr

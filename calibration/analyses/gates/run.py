@@ -92,9 +92,19 @@ from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts
 from calibration.success_rate.resampling import ratio_estimates
 from calibration.success_rate.runs import RunCounts
 from calibration.success_rate.trend import WeeklySeries, weekly_series
-from calibration.tables.labels import LabelFile, LabelRow, read_human_labels
+from calibration.tables import words
+from calibration.tables.columns import FURTHER, OF_RUNS
+from calibration.tables.labels import (
+    OF_LABELS,
+    LabelFile,
+    LabelRow,
+    LabelTable,
+    read_labels,
+    settled_labels,
+)
 from calibration.tables.reading import REASONS, Reading, ReadingOptions
-from calibration.tables.rows import Source
+from calibration.tables.rows import column_names
+from calibration.tables.vocabulary import check_words, read_words
 from calibration.taxonomy import Taxonomy
 from calibration.text import named_batches
 
@@ -453,7 +463,7 @@ def gate_files(
     *,
     options: ReportOptions | None = None,
     baseline: Path | None = None,
-    labels: Source | None = None,
+    labels: Path | None = None,
     design: Design = "production",
     taxonomy: Taxonomy | None = None,
     model: str | None = None,
@@ -472,7 +482,8 @@ def gate_files(
     baseline : Path, optional
         File of `--write-baseline`.
     labels : Path, optional
-        Human labels of some of the runs.
+        Human labels of some of the runs, read as those of ``asr calibrate``. A column that the
+        options name goes for the labels if only they know its role, or if they have it.
     design : str, default "production"
         Whether the labelled runs are a random sample or were chosen (``"reference"``).
     taxonomy : Taxonomy, optional
@@ -500,16 +511,49 @@ def gate_files(
         ceilings={**settings.ceilings, **options.ceilings},
         reading=_with_limit(options.reading, settings),
     )
-    labelled = None if labels is None else read_human_labels(labels)
-    read = _read(
-        paths,
-        taxonomy,
-        options,
-        GateQuery(model=model, trace_ids=() if labelled is None else tuple(labelled.rows)),
-    )
+    table = None if labels is None else read_labels(labels, _of_labels(options.reading, labels))
+    of_runs = options if table is None else replace(options, reading=_of_runs(options, table))
+    ids = () if table is None else tuple({row.trace_id: None for row in table.rows})
+    read = _read(paths, taxonomy, of_runs, GateQuery(model=model, trace_ids=ids))
+    labelled = None if table is None else _labels_in(table, read.taxonomy, options.reading)
     before = None if baseline is None else read_baseline(baseline, read.taxonomy)
     place = place_of(paths)
-    return _Gating(read, settings, options, place, orders).analysis(before, labelled, design)
+    return _Gating(read, settings, of_runs, place, orders).analysis(before, labelled, design)
+
+
+# Roles of a table of labels that a table of runs does not have.
+ALONE = frozenset(OF_LABELS).difference(OF_RUNS, FURTHER)
+
+
+def _of_runs(options: ReportOptions, labels: LabelTable) -> ReadingOptions:
+    """Return the options without columns that only labels have; words may be those of labels."""
+    reading = options.reading
+    columns = {role: name for role, name in reading.columns.items() if role not in ALONE}
+    return replace(reading, columns=columns, elsewhere=frozenset(map(words.clean, labels.counts)))
+
+
+def _of_labels(reading: ReadingOptions, labels: Path) -> ReadingOptions:
+    """Return the options for the labels, with the columns that these have."""
+    names = column_names(labels)
+    columns = {
+        role: name
+        for role, name in reading.columns.items()
+        if role in ALONE or (role in OF_LABELS and name in names)
+    }
+    return ReadingOptions(columns=columns, encoding=reading.encoding, decimal=reading.decimal)
+
+
+def _labels_in(table: LabelTable, taxonomy: Taxonomy, reading: ReadingOptions) -> LabelFile:
+    """Return the labels that count in the classes of a rubric; raises if one is no class."""
+    of_runs = {words.clean(word): into for word, into in reading.mapped.items()}
+    written = {words.clean(word) for word in table.counts}
+    mapped = {word: into for word, into in of_runs.items() if word in written}
+    options = ReadingOptions(mapped=mapped)
+    if any(words.number_of(word) is not None for word in written):
+        options = replace(options, scale=reading.scale, pass_at=reading.pass_at)
+    taken_as = read_words(table, taxonomy, options)
+    check_words(table, taken_as)
+    return settled_labels(table, taken_as.taken_as)
 
 
 def _read(
