@@ -423,9 +423,9 @@ class _Zstandard:
         self._content = self._opened()
 
     def _opened(self) -> Any:
-        # Closed with the stream around it.
         import pyarrow as pa
 
+        # Closed with the stream around it.
         return pa.CompressedInputStream(pa.PythonFile(open_file(self._path), mode="r"), "zstd")
 
     def seek(self, position: int) -> int:

@@ -282,12 +282,9 @@ def test_texts_that_are_plain_are_as_clean_as_others() -> None:
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_large_table_is_looked_at_without_what_a_count_needs(kind: str, tmp_path: Path) -> None:
-    frame = pd.DataFrame({
-        "id": [f"r{k}" for k in range(40)],
-        "passed": ["yes", "no"] * 20,
-        "cost": 0.1,
-        "started_at": pd.Timestamp("2026-10-05T10:00:00", tz="UTC"),
-    })  # fmt: skip
+    ids = [f"r{k}" for k in range(40)]
+    frame = pd.DataFrame({"id": ids, "passed": ["yes", "no"] * 20, "cost": 0.1})
+    frame["started_at"] = pd.Timestamp("2026-10-05T10:00:00", tz="UTC")
     path = tmp_path / f"a.{kind}"
     frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
     code = (

@@ -243,9 +243,8 @@ class _OutcomeReader:
         self.is_graded = False
 
     def read(self) -> OutcomeWords:
-        words.check_mapped(
-            self.mapped, {**self.counts, **dict.fromkeys(self.options.elsewhere, 0)}, self.where
-        )
+        known = {**dict.fromkeys(self.options.elsewhere, 0), **self.counts}
+        words.check_mapped(self.mapped, known, self.where)
         words.check_none(self.counts, self.mapped, self.where)
         unread = [word for word in self.counts if not self._is_plain(word)]
         self._check_mix()

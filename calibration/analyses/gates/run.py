@@ -109,6 +109,8 @@ from calibration.taxonomy import Taxonomy
 from calibration.text import named_batches
 
 CHOSEN = "the labelled runs were chosen, not drawn at random (--design reference)"
+# Roles of a table of labels that a table of runs does not have.
+LABELS_ALONE = frozenset(OF_LABELS).difference(OF_RUNS, FURTHER)
 NO_RUN = "labels of traces that are not among the runs"
 EXAMPLES = 5
 MEAN_OVER_TASKS = "mean over tasks"
@@ -521,14 +523,10 @@ def gate_files(
     return _Gating(read, settings, of_runs, place, orders).analysis(before, labelled, design)
 
 
-# Roles of a table of labels that a table of runs does not have.
-ALONE = frozenset(OF_LABELS).difference(OF_RUNS, FURTHER)
-
-
 def _of_runs(options: ReportOptions, labels: LabelTable) -> ReadingOptions:
     """Return the options without columns that only labels have; words may be those of labels."""
     reading = options.reading
-    columns = {role: name for role, name in reading.columns.items() if role not in ALONE}
+    columns = {role: name for role, name in reading.columns.items() if role not in LABELS_ALONE}
     return replace(reading, columns=columns, elsewhere=frozenset(map(words.clean, labels.counts)))
 
 
@@ -538,16 +536,20 @@ def _of_labels(reading: ReadingOptions, labels: Path) -> ReadingOptions:
     columns = {
         role: name
         for role, name in reading.columns.items()
-        if role in ALONE or (role in OF_LABELS and name in names)
+        if role in LABELS_ALONE or (role in OF_LABELS and name in names)
     }
-    return ReadingOptions(columns=columns, encoding=reading.encoding, decimal=reading.decimal)
+    return ReadingOptions(
+        columns=columns,
+        encoding=reading.encoding,
+        decimal=reading.decimal,
+        dates=reading.dates,
+    )
 
 
 def _labels_in(table: LabelTable, taxonomy: Taxonomy, reading: ReadingOptions) -> LabelFile:
     """Return the labels that count in the classes of a rubric; raises if one is no class."""
-    of_runs = {words.clean(word): into for word, into in reading.mapped.items()}
     written = {words.clean(word) for word in table.counts}
-    mapped = {word: into for word, into in of_runs.items() if word in written}
+    mapped = {word: into for word, into in reading.mapped.items() if words.clean(word) in written}
     options = ReadingOptions(mapped=mapped)
     if any(words.number_of(word) is not None for word in written):
         options = replace(options, scale=reading.scale, pass_at=reading.pass_at)
