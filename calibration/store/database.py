@@ -8,6 +8,7 @@ import json
 import os
 import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -102,7 +103,7 @@ class Database:
         with ExitStack() as undo:
             undo.enter_context(owner_only())
             connection = connect(path)
-            undo.callback(connection.close)
+            undo.callback(_close, connection)
             self._hold(path, connection)
             self._check_or_create()
             for kept in (path, commits_path(path)):
@@ -134,7 +135,7 @@ class Database:
         """Return a database over an open connection, whatever its schema."""
         db = cls.__new__(cls)
         db._hold(path, connection)
-        db._release.callback(connection.close)
+        db._release.callback(_close, connection)
         return db
 
     def _hold(self, path: Path, connection: Cursor) -> None:
@@ -296,6 +297,17 @@ def _make_directory(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{path}: cannot be created ({error.strerror})") from error
+
+
+def _close(connection: Cursor, patience_s: float = 10.0) -> None:
+    """Close a connection; DuckDB refuses while a cursor is at work, so wait for it."""
+    until = time.monotonic() + patience_s
+    while time.monotonic() < until:
+        with suppress(duckdb.ResourceInUseException):
+            connection.close()
+            return
+        time.sleep(0.02)
+    connection.close()
 
 
 def connect(path: Path, *, read_only: bool = False) -> Cursor:

@@ -89,9 +89,9 @@ def test_a_judge_is_made_and_its_key_is_nowhere(
     press(app, "judge_own_go_run")
     assert app.selectbox(key="judge_own_run_judge").value == "strict"
     assert KEY not in repr(list(app.main))
-    with session.open_store(store) as made:
-        entry = versions.entry_of(made.judge("strict"))
-        assert (entry.prices, made.judges()[0].created_by) == (PRICES, "lea")
+    made = session.open_store(store)
+    entry = versions.entry_of(made.judge("strict"))
+    assert (entry.prices, made.judges()[0].created_by) == (PRICES, "lea")
 
 
 def test_a_refusal_is_a_sentence(

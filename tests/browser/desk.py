@@ -4,12 +4,13 @@ import json
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Error, Locator, Page, Response, WebSocket
+from playwright.sync_api import Error, Locator, Page, Response, TimeoutError, WebSocket
 
 KEYS = {
     "complete": "yny",
@@ -124,15 +125,26 @@ class Desk:
 
     def wait(self, condition: str, arg: str = "", timeout: float = 30_000) -> None:
         """Wait until the data `d` of the desk meet a condition, in which `arg` may be used."""
-        self.page.wait_for_function(
-            f"""(arg) => {{
-              const host = document.querySelector('[data-testid=stBidiComponentIsolated]');
-              const d = host?.shadowRoot?.querySelector('.desk')?.dataset;
-              return d && ({condition});
-            }}""",
-            arg=arg,
-            timeout=timeout,
-        )
+        try:
+            self.page.wait_for_function(
+                f"""(arg) => {{
+                  const host = document.querySelector('[data-testid=stBidiComponentIsolated]');
+                  const d = host?.shadowRoot?.querySelector('.desk')?.dataset;
+                  return d && ({condition});
+                }}""",
+                arg=arg,
+                timeout=timeout,
+            )
+        except TimeoutError as error:
+            error.add_note(f"the desk when time was up: {self.state()}")
+            raise
+
+    def state(self) -> object:
+        """Return the data of the desk and its text, or the text of a page without a desk."""
+        desk = self.frame.first
+        if not desk.is_visible():
+            return self.page.locator("body").inner_text()
+        return desk.evaluate("(d) => [{...d.dataset}, d.innerText.slice(0, 1000)]")
 
     def wait_painted(self, before: str, timeout: float = 30_000) -> str:
         """Wait until a trace other than `before` is painted and takes keys; return its id."""
@@ -182,6 +194,18 @@ class Desk:
 
     def wait_saved(self) -> None:
         self.wait("d.unsaved === '0'")
+
+
+def choose(page: Page, menu: str, option: str, *, exact: bool = False) -> None:
+    """Choose from a menu; one that closes because the page was drawn anew is opened again."""
+    box = page.get_by_role("combobox", name=menu)
+    for patience_ms in (5_000, 10_000, 30_000):
+        box.click()
+        with suppress(TimeoutError):
+            page.get_by_role("option", name=option, exact=exact).click(timeout=patience_ms)
+            return
+        box.press("Escape")
+    raise AssertionError(f"{menu} does not offer {option}")
 
 
 def settle(page: Page) -> None:

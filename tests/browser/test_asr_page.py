@@ -14,7 +14,7 @@ from calibration.reporting.render_html import html
 from calibration.reporting.sections.success_rate import document
 from calibration.store import Store
 from tests.browser.conftest import Server
-from tests.browser.desk import settle
+from tests.browser.desk import choose, settle
 from tests.browser.test_accessibility import violations
 from tests.browser.test_agreement_page import SLOW_MS, click_cell, grid, height
 from tests.stores import copy_store
@@ -44,8 +44,7 @@ def test_narrowed_saved_and_a_trace_opened(
     assert height(page) <= 2_400
     page.get_by_role("radio", name="Last 4 weeks").click()
     page.get_by_text("(2026-W32 to 2026-W35)").first.wait_for(timeout=SLOW_MS)
-    page.get_by_role("combobox", name="Workflow").click()
-    page.get_by_role("option", name="research").click()
+    choose(page, "Workflow", "research")
     expect(page.get_by_text(expected.report.target)).to_be_visible(timeout=SLOW_MS)
     settle(page)
     assert violations(page) == []

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.conftest import NOT_RUN, Server
-from tests.browser.desk import Desk
+from tests.browser.desk import Desk, choose
 from tests.browser.samples import build_store
 from tests.browser.test_accessibility import violations
 
@@ -56,8 +56,7 @@ def pages(page: Page) -> list[str]:
 def add(page: Page, name: str, role: str) -> str:
     """Add somebody and return the passphrase that was generated for them."""
     page.get_by_label("Name", exact=True).fill(name)
-    page.get_by_role("combobox", name="Role").click()
-    page.get_by_role("option", name=role).click()
+    choose(page, "Role", role)
     page.get_by_role("button", name="Add", exact=True).click()
     expect(page.get_by_text(f"{name} is added, as {role}.")).to_be_visible()
     handed = page.get_by_test_id("stCode").filter(has_text=f"Name: {name}")

@@ -10,7 +10,7 @@ from calibration.analyses.demo import LEAD, build_demo
 from calibration.store import Store
 from tests.analyses.worlds import ids, make_world
 from tests.browser.conftest import Server
-from tests.browser.desk import QUIET_S, settle
+from tests.browser.desk import QUIET_S, choose, settle
 from tests.browser.test_adjudicate import Bench
 from tests.browser.test_agreement_page import SLOW_MS
 
@@ -110,8 +110,7 @@ def test_two_judges_are_brought_in_compared_and_a_batch_drawn(
     page.get_by_text("Compared with another judge").click()
     page.get_by_role("combobox", name="Compare with").wait_for(timeout=SLOW_MS)
     settle(page)
-    page.get_by_role("combobox", name="Compare with").click()
-    page.get_by_role("option", name="judge-").click()
+    choose(page, "Compare with", "judge-")
     page.get_by_text("On 160 traces with a verdict of both they agree on").wait_for(timeout=SLOW_MS)
     page.get_by_role("button", name="Open the form").first.click()
     page.get_by_label("Traces", exact=True).first.fill("20")

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from calibration.store import Store
 from tests.browser.conftest import Server
-from tests.browser.desk import Desk
+from tests.browser.desk import Desk, choose
 from tests.browser.test_way_set_up import N, draw, go_on, import_in_set_up, runs
 from tests.stores import copy_store
 
@@ -54,8 +54,7 @@ def test_the_demo_takes_a_file_of_ones_own(
     expect(page.get_by_role("heading", name="Imported", exact=True)).to_be_visible()
     page.get_by_role("button", name="4. Draw the first batch").click()
     # Of the new workflow alone.
-    page.get_by_role("combobox", name="From").click()
-    page.get_by_role("option", name="support", exact=True).click()
+    choose(page, "From", "support", exact=True)
     expect(page.get_by_label("Traces", exact=True)).to_have_value(str(N))
     page.get_by_role("button", name="Draw the batch").click()
     expect(page.get_by_text(f"is drawn: {N} traces.")).to_be_visible()

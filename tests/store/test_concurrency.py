@@ -6,9 +6,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
-from calibration.errors import LabelRefusedError
+from calibration.errors import LabelRefusedError, StoreError
+from calibration.store import Store
 from tests.store.builders import Clock, Desk, make_desk, query
 
 
@@ -38,6 +40,25 @@ def test_twenty_threads_with_the_same_hundred_tokens_store_a_hundred_labels(tmp_
         new = at_once(send, range(20))
         assert sum(new) == 100
         assert len(desk.events()) == len(desk.labelled()) == 100
+
+
+def test_a_store_that_is_read_from_waits_before_it_is_closed(tmp_path: Path) -> None:
+    for attempt in range(20):
+        desk = make_desk(tmp_path / f"{attempt}.duckdb", 1)
+        reading = threading.Barrier(3)
+
+        def read(store: Store = desk.store, reading: threading.Barrier = reading) -> None:
+            store.judges()
+            reading.wait()
+            with suppress(duckdb.ConnectionException, duckdb.InterruptException, StoreError):
+                while True:
+                    store.judges()
+
+        with ThreadPoolExecutor(2) as pool:
+            readers = [pool.submit(read) for _ in range(2)]
+            reading.wait()
+            desk.store.close()
+            assert [reader.result(timeout=10) for reader in readers] == [None, None]
 
 
 def test_one_reviewer_in_many_windows_labels_each_trace_once(desk: Desk) -> None:
