@@ -48,6 +48,12 @@ def whole(of: Document, *, key: str) -> None:
             inside()
 
 
+def read_first(of: Document) -> None:
+    """Draw what stands before the estimates: how a table was read, and what was left out."""
+    for line in of.reading:
+        st.text(shown(line, most=600))
+
+
 def section(of: Section, *, key: str) -> None:
     """Draw a section folded behind its title and answer."""
     folded(key, of.title, of.answer, partial(blocks, of.blocks, key=key))

@@ -13,7 +13,7 @@ from typing import Any
 import streamlit as st
 
 from app.components.uploaded import as_uploaded, on_disk
-from calibration.analyses.look import LABELS, TRIALS, VERDICTS, FileLook, look_as
+from calibration.analyses.look import LABELS, NOT_STORED, TRIALS, VERDICTS, FileLook, look_as
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting.sections.look import content_words
 from calibration.tables.columns import ALIASES, normalised
@@ -38,13 +38,18 @@ MOST_NAME = 60
 _MENUS = (
     (re.compile(r"--column (\w+)=(?=$|[\s,;:)])"), r"(none) in the menu \1"),
     (re.compile(r"--column (\w+)=(\S+)"), r"\2 in the menu \1"),
-    (re.compile(r"--map ([^\s,;]+(?:,[^\s,;]+)*)"), r"the menus of words (\1)"),
+    (re.compile(r"--map ([^\s,;=]+=[^\s,;]*(?:,[^\s,;]+)*)"), r"the menus of words (\1)"),
     (re.compile(r"--scale (\d\S*)"), r"the scale \1"),
     (re.compile(r"--pass-at (\d\S*)"), r"\1 as the lowest score that passes"),
     (re.compile(r"--decimal (comma|point)"), r"decimal \1"),
     (re.compile(r"--dates (dmy|mdy)"), r"dates \1"),
     (re.compile(r"--encoding (\S+)"), r"the encoding \1"),
     (re.compile(r"--raters ('[^']*'|\S+)"), r"the columns of raters \1"),
+    (
+        re.compile(r"--max-left-out (\d\S*) reports without them"),
+        r"To measure without them, enter \1 as the largest share left out",
+    ),
+    (re.compile(r"--map\b takes"), "the menus of words take"),
     (re.compile(r"--map\b"), "the menus of words"),
     (re.compile(r"--column\b"), "the menus of columns"),
     (re.compile(r"--scale\b"), "the scale"),
@@ -59,6 +64,7 @@ _ASKED = {
     "dates": "--dates",
     "encoding": "--encoding",
     "raters": "--raters",
+    "max_left_out": "--max-left-out",
 }
 
 
@@ -70,6 +76,13 @@ class _Seen:
     question: str
     columns: tuple[str, ...]
     words: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def refusal(self) -> str:
+        """Why there would be no rate, where more rows are left out than the limit allows."""
+        if self.look is None or not self.look.reading.is_over_limit:
+            return ""
+        return self.look.reading.refusal
 
 
 def as_menus(message: str) -> str:
@@ -116,7 +129,7 @@ def reading_menus(key: str, upload: Any, used_for: str, taxonomy: Taxonomy) -> R
     mapped = _word_menus(key, named, taxonomy)
     options = replace(options, mapped=mapped)
     found = named if not mapped else _seen(upload, used_for, options, taxonomy)
-    asked = " ".join((first.question, named.question, found.question))
+    asked = " ".join((first.question, named.question, found.question, found.refusal))
     _setting_menus(key, asked, found.columns)
     if found.look is None:
         question.warning(shown(as_menus(found.question), most=600).replace("`", "'"))
@@ -126,10 +139,23 @@ def reading_menus(key: str, upload: Any, used_for: str, taxonomy: Taxonomy) -> R
             f"{shown(upload.name, most=MOST_NAME)}: {counted(reading.rows, 'row')}, "
             f"{found.look.written}"
         )
+        unclear = [word for word, into in _taken_as(found, taxonomy).items() if into == UNCLEAR]
+        if unclear:
+            question.warning(_unclear_words(unclear))
         for line in (*reading.notes, reading.left_out_line, reading.folded_line):
-            if line:
+            if line and not line.startswith(NOT_STORED):
                 st.text(as_menus(shown(line, most=400)))
+        if found.refusal:
+            st.warning(as_menus(shown(found.refusal, most=600)).replace("`", "'"))
     return options
+
+
+def _unclear_words(words: Sequence[str]) -> str:
+    """Return the question for words that are no outcome, the first of them named."""
+    named = ", ".join(repr(shown(word, most=MOST_NAME)) for word in words[:3]).replace("`", "'")
+    more = f" and {counted(len(words) - 3, 'more word')}" if len(words) > 3 else ""
+    verb = "is" if len(words) == 1 else "are"
+    return f"Say in the menus of words what {named}{more} {verb} taken as."
 
 
 # --- what is drawn -------------------------------------------------------------------------------
@@ -221,9 +247,19 @@ def _settings(key: str) -> ReadingOptions:
             dates=state.get(f"{key}_dates"),
             encoding=text["encoding"] or None,
             raters=tuple(state.get(f"{key}_raters") or ()),
+            max_left_out=_share(text["max_left_out"]) if text["max_left_out"] else None,
         )
     except (InputError, ValueError):
         return ReadingOptions()
+
+
+def _share(text: str) -> float:
+    """Return a share written as 0.27, 0,27 or 27%; ValueError if it is none."""
+    number = float(text.rstrip("% ").replace(",", "."))
+    share = number / 100 if text.endswith("%") else number
+    if not 0 <= share <= 1:
+        raise ValueError(text)
+    return share
 
 
 def _setting_menus(key: str, asked: str, columns: Sequence[str]) -> None:
@@ -241,6 +277,8 @@ def _setting_menus(key: str, asked: str, columns: Sequence[str]) -> None:
             cell.text_input("Scale of scores", key=place, placeholder="1-5", max_chars=40)
         elif name == "pass_at":
             cell.text_input("Lowest score that passes", key=place, max_chars=40)
+        elif name == "max_left_out":
+            cell.text_input("Largest share left out", key=place, placeholder="0.02", max_chars=40)
         elif name == "encoding":
             cell.text_input("Encoding", key=place, placeholder="cp1252", max_chars=40)
         elif name == "raters":
@@ -286,6 +324,7 @@ def _recognised(
             texts = table.sample.texts.get(name, ()) if "--map" in question else ()
             words = Counter(word for word in texts if word).most_common()
             return _Seen(look=None, question=question, columns=columns, words=dict(words))
+    look = replace(look, reading=replace(look.reading, place=_upload.name))
     outcome = next((one for one in look.roles if one.role == "outcome"), None)
     listed = {} if outcome is None else {one.word: one.rows for one in outcome.words if one.word}
     return _Seen(look=look, question="", columns=columns, words=listed)

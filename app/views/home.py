@@ -22,7 +22,7 @@ from calibration.analyses.status import (
 from calibration.errors import CalibrationError
 from calibration.reporting.sections.plans import enough, stop_words, with_reviewers
 from calibration.reporting.sections.status import NOTHING, basis_words, rate_words, trend_words
-from calibration.reporting.sections.success_rate import weekly_trend
+from calibration.reporting.sections.success_rate import left_out_line, weekly_trend
 from calibration.store import Store
 from calibration.text import TOGETHER, counted, hours, points, sentence, shown
 
@@ -76,6 +76,9 @@ def _rate(found: StoreStatus) -> None:
     weekly = None if found.results is None else found.results.weekly
     drawn = weekly is not None and bool(weekly.weeks)
     left, right = st.columns([3, 2], gap="large") if drawn else (st.container(), None)
+    if found.results is not None:
+        for line in left_out_line(found.results.left_out):
+            left.text(line)
     with left, st.container(key="home_sentence"):
         st.text(rate_words(found.rate))
     if found.results is None or found.rate.value is None:

@@ -76,6 +76,7 @@ NOT_TAKEN = {
     "unknown_outcome": "unknown",
     "not_run": "not finished",
 }
+NOT_STORED = "A store does not take all of them:"
 TRIAL_ROLES = ("task_id", "trial", "outcome", "model", "agent_version", "cost_usd", "started_at")
 
 
@@ -588,7 +589,7 @@ def _answers(
         check_words(table, taken_as)
     except InputError as error:
         question = str(error).removeprefix(f"{file.path}, ")
-        notes.append(f"A store does not take all of them: {question}. `asr calibrate` may.")
+        notes.append(f"{NOT_STORED} {question}. `asr calibrate` may.")
     is_labels = isinstance(table, LabelTable)
     by_role = table.columns.by_role
     traces = Counter(row.trace_id for row in table.rows)

@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from calibration.analyses.success_rate.report import PREVIOUS, ReportOptions
-from calibration.cli.reading_options import reading_params, with_reading_options
+from calibration.cli.reading_options import OF_OUTCOMES, reading_params, with_reading_options
 from calibration.cli.terminal import Command, credit_of, pairs, refuse_given, with_seed
 from calibration.errors import InputError
 from calibration.taxonomy import Taxonomy, load_taxonomy
@@ -44,21 +44,7 @@ READING = (
     "force",
 )
 
-# Options for tables of runs; the others are for labels.
-FOR_RUNS = (
-    "--column",
-    "--map",
-    "--where",
-    "--scale",
-    "--pass-at",
-    "--max-left-out",
-    "--decimal",
-    "--dates",
-    "--encoding",
-    "--latest",
-)
-
-READ_FILES = reading_params(FOR_RUNS)
+READ_FILES = reading_params(OF_OUTCOMES)
 # Also for outcomes of a store that are taken as given.
 (LIMIT,) = reading_params(["--max-left-out"])
 
@@ -80,7 +66,7 @@ def with_reading(command: Command) -> Command:
         show_default=True,
         help="Read times without a zone in this one.",
     )
-    @with_reading_options(*FOR_RUNS)
+    @with_reading_options(*OF_OUTCOMES)
     @click.option(
         "--ceiling",
         "ceiling",

@@ -112,8 +112,8 @@ OF_OUTCOMES = (
     "--max-left-out",
     "--decimal",
     "--dates",
-    "--latest",
     "--encoding",
+    "--latest",
 )
 # Those that say something of any other table.
 OF_TABLES = ("--column", "--map", "--where", "--decimal", "--encoding")

@@ -247,3 +247,16 @@ def test_without_labels_the_outcomes_that_came_with_the_runs_are_shown_as_such(
     with Store.open(store_file) as store:
         frame = store.exposure_frame()
     assert set(frame["what"]) == {"verdicts"}
+
+
+@pytest.mark.parametrize(("page", "rate"), [("asr", "succeed"), ("overview", "success rate is")])
+def test_what_was_left_out_stands_before_the_rate(
+    filled: MakeStore, open_app: OpenApp, page: str, rate: str, store_file: Path
+) -> None:
+    filled(judge=False)
+    with Store.open(store_file) as store:
+        store.record_undo(client_token="u", reviewer_id="ann", batch_id="production-001")
+    lines = texts(open_app(page, reviewer="lea")).splitlines()
+    (at,) = [k for k, line in enumerate(lines) if line.startswith("Left out: ")]
+    assert lines[at] == "Left out: 1: traces of the batch that are not labelled yet."
+    assert at < next(k for k, line in enumerate(lines) if rate in line)

@@ -145,3 +145,33 @@ def test_repeated_runs_have_the_same_menus(world: NewStore, open_app: OpenApp) -
     (button,) = [b for b in app.button if b.label == "Measure"]
     button.click().run()
     assert "Measured on a file; nothing of it is stored." in texts(app)
+
+
+def test_a_word_that_is_no_outcome_is_a_question(judge_page: AppTest) -> None:
+    hand_in(judge_page, table("trace_id,verdict,comment", "complete", "splendid"))
+    (asked,) = [one.value for one in judge_page.warning]
+    assert asked == "Say in the menus of words what 'splendid' is taken as."
+    assert "asr calibrate" not in texts(judge_page)
+    menu(judge_page, "splendid (6)").set_value("missing").run()
+    assert not judge_page.warning
+
+
+def test_runs_left_out_over_the_limit_are_a_question_with_a_field(
+    world: NewStore, open_app: OpenApp
+) -> None:
+    world(labelled)
+    app = open_app("reliability", reviewer="lea")
+    rows = [f"t{k // 4},{k % 4},{('yes', 'no', 'NA')[k % 3]}" for k in range(80)]
+    content = "\n".join(("task,attempt,passed", *rows)).encode()
+    app.file_uploader(key="reliability_runs_upload").set_value(("t.csv", content, "text/csv"))
+    app.run()
+    (asked,) = [one.value for one in app.warning]
+    assert asked.startswith("t.csv: left out 26 of 80 rows")
+    assert "enter 0.33 as the largest share left out" in asked
+    assert "--" not in asked
+    (share,) = [one for one in app.text_input if one.label == "Largest share left out"]
+    share.set_value("33%").run()
+    assert not app.warning
+    next(b for b in app.button if b.label == "Measure").click().run()
+    assert "Nothing was measured" not in texts(app)
+    assert "Left out: 26 of 80 rows" in texts(app)

@@ -6,6 +6,7 @@ from functools import partial
 import streamlit as st
 
 from app import frame, session
+from app.components import document
 from app.components.sections import folded, verdict
 from app.components.table_reading import as_menus, reading_menus
 from app.components.tables import RELIABILITY
@@ -129,6 +130,7 @@ def _back() -> None:
 
 def _headline(found: Found) -> None:
     head = found.document.headline
+    document.read_first(found.document)
     if head is None:
         return
     source = shown(found.report.success_source, most=300)

@@ -112,6 +112,7 @@ def _nothing(reason: str, step: str = "label") -> None:
 
 def _headline(found: Found) -> None:
     report, head = found.report, found.document.headline
+    document.read_first(found.document)
     if head is None:
         return
     kind = sentence(report.kind)

@@ -16,8 +16,8 @@ from calibration.analyses.sampling.planning import (
     median_seconds,
 )
 from calibration.analyses.success_rate.assembly import weekly_rates
-from calibration.analyses.success_rate.from_store import rates_of_store
-from calibration.analyses.success_rate.report import ReportOptions
+from calibration.analyses.success_rate.from_store import rates_of_store, without_labels
+from calibration.analyses.success_rate.report import LeftOutRows, ReportOptions
 from calibration.errors import CalibrationError
 from calibration.judge_calibration.label_planning import smallest
 from calibration.judge_calibration.post_stratification import with_any_time
@@ -131,6 +131,7 @@ class Results:
     correction: str = OK  # why the rate is not corrected for judge error
     includes_reviewers: bool = False  # whether the interval carries the errors of reviewers
     weekly: WeeklySeries | None = None  # the trend of the report; None without a rate
+    left_out: tuple[LeftOutRows, ...] = ()  # traces of the sample without a label that counts
 
 
 def batch_progress(store: Store, batch_id: str) -> Progress:
@@ -247,6 +248,7 @@ def batch_results(
         correction=rate.corrected.status,
         includes_reviewers=rate.includes_reviewers,
         weekly=weekly_rates(rate.runs, rate.options, rate.disputed),
+        left_out=tuple(without_labels(rate.loaded)),
     )
 
 

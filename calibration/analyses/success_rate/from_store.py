@@ -1106,14 +1106,23 @@ def _point(
     )
 
 
-def left_out(store: Store, rates: StoreRates, counts: ProductionCounts) -> Iterator[LeftOutRows]:
-    """Yield the traces outside the labelled sample or the window, with the reason."""
-    loaded = rates.loaded
-    frame = store.trace_frame()
+def without_labels(loaded: CalibrationData) -> Iterator[LeftOutRows]:
+    """Yield the traces of a sample without a label that counts, with the reason."""
     for n, reason in (
         (loaded.unlabelled, "traces of the batch that are not labelled yet"),
         (loaded.skipped, "traces that were skipped by everybody who saw them"),
         (loaded.exposed, "labels that were given after seeing those of others"),
+    ):
+        if n:
+            yield LeftOutRows(reason=reason, n=n)
+
+
+def left_out(store: Store, rates: StoreRates, counts: ProductionCounts) -> Iterator[LeftOutRows]:
+    """Yield the traces outside the labelled sample or the window, with the reason."""
+    loaded = rates.loaded
+    frame = store.trace_frame()
+    yield from without_labels(loaded)
+    for n, reason in (
         (loaded.undated, UNDATED),
         (loaded.perturbed, PERTURBED_ARMS),
         (loaded.later_traces, LATER),

@@ -12,6 +12,7 @@ from calibration.reporting.document import (
     batches_read,
     percent,
 )
+from calibration.reporting.sections.success_rate import left_out_line
 from calibration.statistics.estimate import OK, Estimate
 from calibration.success_rate.trend import WeeklySeries
 from calibration.text import counted, hours
@@ -83,6 +84,7 @@ def document(found: StoreStatus) -> Document:
     return Document(
         title=rate_words(found.rate),
         source=batches_read(found.rated),
+        reading=() if found.results is None else left_out_line(found.results.left_out),
         about=tuple(about),
         banners=(SIMULATED,) if found.simulated else (),
         sections=tuple(sections),

@@ -11,6 +11,7 @@ from calibration.analyses.success_rate.report import (
     Change,
     CostPanel,
     GoalLine,
+    LeftOutRows,
     Origin,
     Passes,
     RateGroup,
@@ -657,8 +658,12 @@ def reading_of(report: SuccessRateReport) -> tuple[str, ...]:
     """Return what stands before the estimates: how a table was read, and what was left out."""
     if report.reading is not None:
         return reading_lines(report.reading)
-    listed = (row for row in report.set_aside if row.reason not in HARMLESS)
-    reasons = "; ".join(f"{row.n:,}: {row.reason}" for row in listed)
+    return left_out_line(row for row in report.set_aside if row.reason not in HARMLESS)
+
+
+def left_out_line(rows: Iterable[LeftOutRows]) -> tuple[str, ...]:
+    """Return the line on the traces of a store that are in no number; none without any."""
+    reasons = "; ".join(f"{row.n:,}: {row.reason}" for row in rows)
     return (f"Left out: {reasons}.",) if reasons else ()
 
 
