@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from calibration.records import EDGE, HARNESS, VERSION
+from calibration.runs.columns import MOST_NAMES, NAMED
 from calibration.runs.engines import DuckDB, Engine, Query, Relation, query, week_labels
 from calibration.runs.results import LENGTHS, NO_WORKFLOW, Spread
 from calibration.taxonomy import CreditTable, Taxonomy
@@ -21,11 +22,6 @@ from calibration.taxonomy import CreditTable, Taxonomy
 SHOWN_BY = {
     "n_steps": "n_steps", "total_tokens": "total_tokens", "context_tokens": "context_share",
 }  # fmt: skip
-
-NAMED = ("workflow", "model", VERSION, "stratum")
-
-# With more names than this, or unknown names, the texts themselves are keys.
-MOST_NAMES = 127
 
 # Up to this number of runs, every distinct penalty is a cell.
 MOST_EXACT = 20_000
@@ -128,12 +124,12 @@ def coding(
     taxonomy: Taxonomy,
     workflows: tuple[str, ...] | None,
     factors: tuple[float, ...] = (),
-    source: Relation | None = None,
+    listed: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Coding:
     """Return the coding of rows; only `workflows` count, any when None.
 
-    A server is not asked for the names first: that would be a scan of its own. Where rows are read
-    anew by each statement, the names come from the `source` itself, which costs a tenth.
+    `listed` : names that are known. A server is not asked for the others first: that would be a
+    scan of its own.
     """
     names: dict[str, tuple[str, ...] | None] = {}
     for name in NAMED:
@@ -142,12 +138,8 @@ def coding(
         elif name not in used and not (name == VERSION and HARNESS in used):
             names[name] = (NO_WORKFLOW,) if name == "workflow" else ()
         elif isinstance(engine, DuckDB):
-            if source is not None and name in used and HARNESS not in used:
-                texts = query(
-                    "written_names", source=source, column=used[name], most=MOST_NAMES + 1
-                )
-                listed = engine.run(texts)["name"].dropna()
-                found = sorted({*map(str, listed), *[NO_WORKFLOW] * (name == "workflow")})
+            if listed and name in listed and not (name == VERSION and HARNESS in used):
+                found = sorted({*listed[name], *[NO_WORKFLOW] * (name == "workflow")})
             else:
                 own = engine.run(query("names", rows=rows, column=name, most=MOST_NAMES + 1))
                 found = sorted(map(str, own["name"]))

@@ -49,6 +49,10 @@ _TEXTS = (
     "perturbation",
 )  # fmt: skip
 
+IDS = ("trace_id", "task_id")
+NAMED = ("workflow", "model", VERSION, "stratum")
+# With more names than this, or unknown names, the texts themselves are keys.
+MOST_NAMES = 127
 _SHOWN = ("workflow", "outcome", "cost_usd", "units", "weight", "started_at")
 _NO_TEXT, _NO_NUMBER = "CAST(NULL AS VARCHAR)", "CAST(NULL AS DOUBLE)"
 # Up to about this number of different values, each is counted.
@@ -85,6 +89,10 @@ def open_runs(source: Source, options: RunOptions) -> RunTable:
     """
     columns = recognise_columns(source, options)
     typed = _typed(columns)
+    if typed is None:
+        columns = _with_texts(columns)
+    else:
+        typed = _with_texts(typed)
     values = outcome_values(columns, None if typed is None else typed.source)
     return RunTable(columns=columns, options=options, typed=typed, outcomes=values)
 
@@ -99,6 +107,40 @@ def _typed(columns: RunColumns) -> RunColumns | None:
     if plain is None or table is None or (source.rejects and len(engine.rejected_lines())):
         return None
     return replace(plain, source=replace(plain.source, table=table))
+
+
+def _with_texts(columns: RunColumns) -> RunColumns:
+    """Return the columns of a table in DuckDB with what is known of their texts.
+
+    To clean a text takes three times as long as to read it, in each statement anew: names are few,
+    and the ids of many rows are looked at once.
+    """
+    source, engine, used = columns.source, columns.source.engine, columns.used
+    if source.texts or not isinstance(engine, DuckDB):
+        return columns
+    clean, whole, names = set(columns.clean), set(columns.whole), {}
+    of_texts = {role for role in used if kind_of(source.columns[used[role]]) == "text"}
+    for role in of_texts & {*NAMED}:
+        texts = query("written_names", source=source.table, column=used[role], most=MOST_NAMES + 1)
+        rows = engine.rows(texts)
+        if len(rows) <= MOST_NAMES:
+            names[role] = tuple(sorted({row["name"] for row in rows if row["name"] is not None}))
+            if all(row["written"] in (row["name"], None, "") for row in rows):
+                clean.add(role)
+            if all(row["name"] is not None and row["written"] == row["name"] for row in rows):
+                whole.add(role)
+    ids = sorted(of_texts & {*IDS}) if source.large else []
+    if ids:
+        # True where each row holds a clean text.
+        listed = []
+        for role in ids:
+            text = f"CAST({quoted(used[role])} AS VARCHAR)"
+            same = f"{text} <> ''" if role in clean else f"present_of({text}) = {text}"
+            listed.append(f"coalesce(bool_and(coalesce({same}, FALSE)), TRUE) AS {quoted(role)}")
+        text = "SELECT\n  " + ",\n  ".join(listed) + '\nFROM "source"'
+        (row,) = engine.rows(Query("whole_ids", text, {}, {"source": source.table}))
+        whole |= {role for role in ids if row[role]}
+    return replace(columns, clean=frozenset(clean | whole), whole=frozenset(whole), names=names)
 
 
 def unreadable_lines(source: Source) -> list[SetAsideRows]:
@@ -126,7 +168,8 @@ def given(columns: RunColumns, *, zone: str, further: Collection[str] = ()) -> Q
     reads = _Reads(columns, zone)
     listed = {name: reads.text(name) for name in _TEXTS}
     listed["outcome"] = reads.as_written("outcome")
-    listed["workflow"] = f"coalesce({listed['workflow']}, '{NO_WORKFLOW}')"
+    if "workflow" not in columns.whole:
+        listed["workflow"] = f"coalesce({listed['workflow']}, '{NO_WORKFLOW}')"
     listed[VERSION] = version_of(reads)
     if not {"tool_calls", "tool_errors"} <= used.keys():
         few = {role: name for role, name in used.items() if not role.startswith("tool_")}
@@ -172,12 +215,14 @@ def by_type(columns: RunColumns) -> RunColumns | None:
     shared = Counter(used.values())
     types = dict.fromkeys(NUMBERS, ("plain_number", "DOUBLE"))
     types["started_at"] = ("plain_moment", "TIMESTAMP WITH TIME ZONE")
-    kinds, listed = {theirs: source.columns[theirs] for theirs in shared}, []
+    types |= dict.fromkeys(IDS, ("present_of", "VARCHAR"))
+    kinds = {theirs: source.columns[theirs] for theirs in shared}
+    read = {theirs: quoted(theirs) for theirs in shared}
     for ours, theirs in used.items():
         if ours in types and shared[theirs] == 1:
-            read, kinds[theirs] = types[ours]
-            listed.append(f"{read}({quoted(theirs)}) AS {quoted(theirs)}")
-    listed += [quoted(theirs) for theirs in kinds if kinds[theirs] == source.columns[theirs]]
+            function, kinds[theirs] = types[ours]
+            read[theirs] = f"{function}({quoted(theirs)})"
+    listed = [f"{value} AS {quoted(theirs)}" for theirs, value in read.items()]
     text = "SELECT\n  " + ",\n  ".join(listed) + '\nFROM "source"'
     typed = replace(
         source,
@@ -189,7 +234,8 @@ def by_type(columns: RunColumns) -> RunColumns | None:
         rejects=False,
         null_is_unreadable=False,
     )
-    return replace(columns, source=typed)
+    clean = frozenset(role for role in IDS if role in used and shared[used[role]] == 1)
+    return replace(columns, source=typed, clean=clean)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +257,7 @@ class HeldValues:
 # The columns of `given` in which the values of a role are.
 _RANGES = {"cost_usd": "cost_read", "latency_s": "latency", "started_at": "at"}
 _QUICK: tuple[Kind, ...] = ("number", "text", "moment", "naive", "nothing")
-_IDS, _LISTED = ("trace_id", "task_id"), ("trial", "workflow", "model", "agent_version")
+IDS, _LISTED = ("trace_id", "task_id"), ("trial", "workflow", "model", "agent_version")
 
 
 def held_values(
@@ -249,9 +295,9 @@ def held_values(
         )
         for role in ranges
     }
-    for role in (*_IDS, *_LISTED):
+    for role in (*IDS, *_LISTED):
         if role in used and used[role] != RUN_NUMBER:
-            held[role] = _held_texts(source, engine, used[role], is_id=role in _IDS)
+            held[role] = _held_texts(source, engine, used[role], is_id=role in IDS)
     return int(found["n"]), held
 
 
@@ -394,7 +440,8 @@ class _Reads:
         if column is None:
             return _NO_TEXT
         name = f"asr text of {ours}"
-        self.texts[name] = f"present_of(CAST({column} AS VARCHAR))"
+        read = "text_of" if ours in self.columns.clean else "present_of"
+        self.texts[name] = f"{read}(CAST({column} AS VARCHAR))"
         return quoted(name)
 
     def as_written(self, ours: str) -> str:
@@ -543,6 +590,7 @@ def check(
     return query(
         "checked",
         given=given(recognised.columns, zone=zone, further=further),
+        without_ids="trace_id" not in recognised.columns.whole,
         apart=APART,
         shown=SHOWN,
         known=[{"known": one.name} for one in taxonomy.workflows if only_known],

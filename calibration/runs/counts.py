@@ -548,9 +548,8 @@ def _rows_in_code(recognised: Recognised, asked: CountOptions) -> tuple[Relation
     only_known = options.known_workflows_only and not source.results
     known = tuple(one.name for one in taxonomy.workflows) if only_known else None
     factors = tuple(asked.get("ceiling_factors", ()))
-    used = recognised.columns.used
-    table = None if source.texts else source.table
-    return rows, coding(rows, source.engine, used, taxonomy, known, factors, table)
+    used, names = recognised.columns.used, recognised.columns.names
+    return rows, coding(rows, source.engine, used, taxonomy, known, factors, names)
 
 
 def _assembled(recognised: Recognised, asked: CountOptions, basis: _Counted) -> ProductionCounts:

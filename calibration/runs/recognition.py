@@ -89,7 +89,9 @@ class RunColumns:
     `source` : the source, without the rows that --where leaves out. `used` : the column by role.
     `decimals` : the decimal sign of columns of texts whose numbers are not plain. `clock` : how
     times are written. `n_not_chosen` : rows that --where leaves out. `is_numbered` : whether runs
-    have no id and are numbered.
+    have no id and are numbered. `clean` : roles whose texts are all clean, so that they need not be
+    cleaned row by row; `whole` : roles of which each row holds a clean one. `names` : the
+    different texts of roles that have few.
     """
 
     source: Source
@@ -100,6 +102,9 @@ class RunColumns:
     n_not_chosen: int
     is_numbered: bool
     notes: tuple[str, ...]
+    clean: frozenset[str] = frozenset()
+    whole: frozenset[str] = frozenset()
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def milliseconds(self) -> bool:
@@ -195,9 +200,12 @@ def _first_rows(source: Source, names: Sequence[str]) -> Sample:
     )
     text = f'SELECT\n  {listed}\nFROM "source"\nLIMIT {LOOKED}'
     rows = source.engine.first(Query("first_rows", text, {}, {"source": source.table}))
-    return Sample(
-        {name: [words.cell(row[f"c{k}"]) for row in rows] for k, name in enumerate(names)}
-    )
+    texts: dict[str, list[str]] = {}
+    for k, name in enumerate(names):
+        written = [row[f"c{k}"] for row in rows]
+        clean = {text: words.cell(text) for text in set(written)}
+        texts[name] = [clean[text] for text in written]
+    return Sample(texts)
 
 
 def _chosen(source: Source, where: Sequence[tuple[str, str]]) -> tuple[Source, int]:

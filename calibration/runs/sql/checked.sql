@@ -49,11 +49,21 @@ FROM (
     "bad_calls" OR "bad_errors" OR coalesce("errors_whole" > "calls_whole", FALSE) AS "bad_tools",
     CASE
       WHEN "nothing" THEN $unreadable_row
-      WHEN "trace_id" IS NULL AND "class" IS NULL THEN $total_row
-      WHEN "trace_id" IS NULL THEN $missing_trace_id
+      WHEN "trace_id" IS NULL AND "class" IS NULL THEN $total_row -- if without_ids
+      WHEN "trace_id" IS NULL THEN $missing_trace_id -- if without_ids
       WHEN NOT "known_workflow" THEN $unknown_workflow
       WHEN "class" IS NULL AND "outcome" IS NULL THEN $missing_outcome
-      WHEN "class" IS NULL THEN coalesce("gone", $unknown_outcome)
+      WHEN "class" IS NULL THEN coalesce(
+        number_at(
+          [CAST(NULL AS INTEGER)
+            , $gone_code -- each gone
+          ],
+          place_of("outcome", [''
+            , $gone_word -- each gone
+          ])
+        ),
+        $unknown_outcome
+      )
       WHEN NOT coalesce("weight" > 0 AND "weight" <= $max_weight, FALSE) THEN $bad_weight
       WHEN "bad_time" THEN $unreadable_time -- if windowed
       WHEN NOT "known_arm" THEN $unknown_perturbation
@@ -63,7 +73,10 @@ FROM (
   FROM (
     SELECT
       *,
-      CASE WHEN NOT "bad_cost" THEN "cost_read" END AS "cost",
+      CASE
+        WHEN "cost_unreadable" OR "bad_units" THEN NULL
+        WHEN "cost_read" BETWEEN 0 AND $max_usd * "units" THEN "cost_read"
+      END AS "cost",
       "latency_unreadable" OR "latency_endless" OR coalesce("latency" < 0, FALSE) AS "bad_latency",
       CASE
         WHEN "perturbation" IS NULL THEN TRUE
@@ -122,17 +135,12 @@ FROM (
           *,
           CASE WHEN NOT "bad_units" AND "units_read" IS NOT NULL THEN "units_read" ELSE 1.0 END AS "units",
           "units_read" IS NULL OR "bad_units" AS "no_units",
-          number_at(
-            [CAST(NULL AS INTEGER)
-              , $gone_code -- each gone
-            ],
-            place_of("outcome", [''
-              , $gone_word -- each gone
-            ])
-          ) AS "gone",
-          place_of("workflow", [''
-            , $known -- each known
-          ]) IS NOT NULL OR $any_workflow AS "known_workflow",
+          CASE
+            WHEN $any_workflow THEN TRUE
+            ELSE place_of("workflow", [''
+              , $known -- each known
+            ]) IS NOT NULL
+          END AS "known_workflow",
           place_of("outcome", [''
             , $class -- each classes
           ]) - 1 AS "listed_class"

@@ -1,4 +1,4 @@
--- So many of the names in a column of the source: of few different texts, each is cleaned once.
-SELECT DISTINCT present_of("written") AS "name"
+-- So many of the names in a column of the source, as written and clean: each is cleaned once.
+SELECT "written", present_of("written") AS "name"
 FROM (SELECT DISTINCT CAST("@column" AS VARCHAR) AS "written" FROM "source") AS "texts"
 LIMIT $most
