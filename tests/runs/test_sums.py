@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from calibration.runs.cells import MOST_NAMES
+from calibration.runs.columns import MOST_NAMES
 from tests.classes import OUTCOMES
 from tests.runs.tables import count
 
