@@ -22,7 +22,8 @@ APP = Path(__file__).parents[2] / "app" / "asgi.py"
 NOT_RUN = "NOT RUN: browser (no chromium)"
 
 # Patience for a machine that does other things as well; nothing here tests how fast it is.
-expect.set_options(timeout=20_000)
+PATIENCE_MS = 60_000
+expect.set_options(timeout=PATIENCE_MS)
 
 CHROMIUM_ARGS = """
 --no-sandbox --disable-gpu --disable-background-networking --disable-component-update
@@ -56,6 +57,7 @@ def context(browser: Browser | None) -> Iterator[BrowserContext]:
     if browser is None:
         pytest.skip(NOT_RUN)
     context = browser.new_context(viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(PATIENCE_MS)
     yield context
     context.close()
 

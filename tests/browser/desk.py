@@ -123,7 +123,7 @@ class Desk:
     def painted(self) -> list[str]:
         return self.get("painted").split()
 
-    def wait(self, condition: str, arg: str = "", timeout: float = 30_000) -> None:
+    def wait(self, condition: str, arg: str = "", timeout: float = 90_000) -> None:
         """Wait until the data `d` of the desk meet a condition, in which `arg` may be used."""
         try:
             self.page.wait_for_function(
@@ -146,13 +146,13 @@ class Desk:
             return self.page.locator("body").inner_text()
         return desk.evaluate("(d) => [{...d.dataset}, d.innerText.slice(0, 1000)]")
 
-    def wait_painted(self, before: str, timeout: float = 30_000) -> str:
+    def wait_painted(self, before: str, timeout: float = 90_000) -> str:
         """Wait until a trace other than `before` is painted and takes keys; return its id."""
         self.wait("d.ready === 'true' && d.trace !== arg", before, timeout)
         time.sleep(QUIET_S)
         return self.get("trace")
 
-    def wait_next(self, before: str, timeout: float = 60_000) -> None:
+    def wait_next(self, before: str, timeout: float = 120_000) -> None:
         """Wait until another trace is painted, or there is none left."""
         ends = "d.trace !== arg && (d.ready === 'true' || d.state === 'finished')"
         self.wait(ends, before, timeout)

@@ -49,14 +49,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     place = str(tmp_path_factory.mktemp("spark"))
     session = (
-        SparkSession.builder.master("local[2]")
+        # One processor: the other one is for the browser of another test.
+        SparkSession.builder.master("local[1]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         # Most of a short session would go into compiling what runs a few times.
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.sql.adaptive.enabled", "false")
         .config("spark.sql.warehouse.dir", place)
         .config("spark.local.dir", place)
         .config("spark.driver.memory", "2g")
