@@ -48,9 +48,9 @@ def whole(of: Document, *, key: str) -> None:
             inside()
 
 
-def read_first(of: Document) -> None:
+def read_first(report: Document) -> None:
     """Draw what stands before the estimates: how a table was read, and what was left out."""
-    for line in of.reading:
+    for line in report.reading:
         st.text(shown(line, most=600))
 
 

@@ -219,7 +219,7 @@ def by_type(columns: RunColumns) -> RunColumns | None:
     kinds = {theirs: source.columns[theirs] for theirs in shared}
     read = {theirs: quoted(theirs) for theirs in shared}
     for ours, theirs in used.items():
-        if ours in types and shared[theirs] == 1:
+        if ours in types and shared[theirs] == 1 and kind_of(source.columns[theirs]) == "text":
             function, kinds[theirs] = types[ours]
             read[theirs] = f"{function}({quoted(theirs)})"
     listed = [f"{value} AS {quoted(theirs)}" for theirs, value in read.items()]
@@ -234,7 +234,13 @@ def by_type(columns: RunColumns) -> RunColumns | None:
         rejects=False,
         null_is_unreadable=False,
     )
-    clean = frozenset(role for role in IDS if role in used and shared[used[role]] == 1)
+    clean = frozenset(
+        role
+        for role in IDS
+        if role in used
+        and shared[used[role]] == 1
+        and kind_of(source.columns[used[role]]) == "text"
+    )
     return replace(columns, source=typed, clean=clean)
 
 
@@ -257,7 +263,7 @@ class HeldValues:
 # The columns of `given` in which the values of a role are.
 _RANGES = {"cost_usd": "cost_read", "latency_s": "latency", "started_at": "at"}
 _QUICK: tuple[Kind, ...] = ("number", "text", "moment", "naive", "nothing")
-IDS, _LISTED = ("trace_id", "task_id"), ("trial", "workflow", "model", "agent_version")
+_LISTED = ("trial", "workflow", "model", "agent_version")
 
 
 def held_values(
