@@ -265,12 +265,14 @@ def _note_commits(store: Path, store_id: object, commits: int) -> None:
 
 def missing_commits(path: Path, cursor: Cursor) -> int:
     """Return how many acknowledged changes a store lacks, as far as the file beside it says."""
-    (store_id, commits) = cursor.execute("SELECT * FROM store_state").fetchone() or (None, 0)
+    # The file first: another thread may commit between the two, and nothing is missing then.
     try:
         noted, number = commits_path(path).read_text(encoding="ascii").split()
-        return max(0, int(number) - commits) if noted == str(store_id) else 0
+        last = int(number)
     except (OSError, ValueError):
         return 0
+    (store_id, commits) = cursor.execute("SELECT * FROM store_state").fetchone() or (None, 0)
+    return max(0, last - commits) if noted == str(store_id) else 0
 
 
 def _check_complete(path: Path, cursor: Cursor) -> None:

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from calibration.errors import LabelRefusedError, StoreError
-from calibration.store import Store
+from calibration.store import Store, database
 from tests.store.builders import Clock, Desk, make_desk, query
 
 
@@ -59,6 +59,26 @@ def test_a_store_that_is_read_from_waits_before_it_is_closed(tmp_path: Path) -> 
             reading.wait()
             desk.store.close()
             assert [reader.result(timeout=10) for reader in readers] == [None, None]
+
+
+def test_a_store_opened_while_another_thread_writes_lacks_no_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.duckdb"
+    with Store.open(path, create=True) as writing:
+        names = iter(["Ann"])  # once: writing asks for the path too
+        path_of_commits = database.commits_path
+
+        def write_between(store: Path) -> Path:
+            # A change lands after the one number of changes was read and before the other.
+            name = next(names, None)
+            if name is not None:
+                writing.add_reviewer(name)
+            return path_of_commits(store)
+
+        monkeypatch.setattr(database, "commits_path", write_between)
+        with Store.open(path) as reading:
+            assert len(reading.reviewers()) == 1
 
 
 def test_one_reviewer_in_many_windows_labels_each_trace_once(desk: Desk) -> None:
