@@ -464,7 +464,8 @@ def look_through(path: str, stream: BinaryIO, codec: str, mark: int, shape: CsvS
     ends = [0, 0, 0]
     blank = shape.delimiter.encode() * (len(shape.cells) - 1)
     for chunk in utf8_chunks(Path(path), stream, codec, mark):
-        quotes += chunk.count(b'"')
+        if b'"' in chunk:  # a tenth of the time of counting none
+            quotes += chunk.count(b'"')
         seen.has_nul |= b"\0" in chunk
         if b"\r" in chunk:
             ends = [n + more for n, more in zip(ends, _line_ends(chunk), strict=True)]

@@ -4,9 +4,10 @@ The menus begin with what was recognised. What cannot be told is a question abov
 words of the command, with menus in place of its options.
 """
 
+import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -120,7 +121,7 @@ def reading_menus(key: str, upload: Any, used_for: str, taxonomy: Taxonomy) -> R
     if upload is None:
         return ReadingOptions()
     key = f"{key}_{upload.file_id}"
-    settings = _settings(key)
+    settings, unread = _settings(key)
     first = _seen(upload, used_for, settings, taxonomy)
     heading, question = st.container(), st.container()
     columns = _role_menus(key, first, used_for)
@@ -131,6 +132,8 @@ def reading_menus(key: str, upload: Any, used_for: str, taxonomy: Taxonomy) -> R
     found = named if not mapped else _seen(upload, used_for, options, taxonomy)
     asked = " ".join((first.question, named.question, found.question, found.refusal))
     _setting_menus(key, asked, found.columns)
+    for sentence in unread:
+        st.warning(_literal(sentence))
     if found.look is None:
         question.warning(shown(as_menus(found.question), most=600).replace("`", "'"))
     else:
@@ -171,12 +174,40 @@ def _role_menus(key: str, first: _Seen, used_for: str) -> dict[str, str | None]:
     for cell, role in zip(cells, ROLES[used_for], strict=True):
         known = recognised.get(role) if first.look is not None else _by_name(role, first.columns)
         before = known if known in choices else NONE
-        name = cell.selectbox(role, choices, index=choices.index(before), key=f"{key}_{role}")
+        name = _menu(cell, role, choices, before, f"{key}_{role}")
         if role in contents and name == before and contents[role].column is not None:
             cell.caption(shown(_literal(content_words(contents[role])), most=200))
         if name != before:
             chosen[role] = None if name == NONE else name
     return chosen
+
+
+def _menu(
+    cell: Any,
+    label: str,
+    choices: Sequence[str],
+    recognised: str,
+    place: str,
+    *,
+    disabled: bool = False,
+) -> str:
+    """Draw a menu that follows what is recognised until something else is chosen in it."""
+    state, chosen_place = st.session_state, f"{place}_chosen"
+    chosen = state.get(chosen_place)
+    start = chosen if chosen in choices else recognised
+    # A setting may change what is recognised: under another key the menu begins anew.
+    name: str = cell.selectbox(
+        label,
+        choices,
+        index=choices.index(start) if start in choices else 0,
+        disabled=disabled,
+        key=f"{place}_{recognised}",
+    )
+    if name == recognised:
+        state.pop(chosen_place, None)
+    else:
+        state[chosen_place] = name
+    return name
 
 
 def _by_name(role: str, columns: Sequence[str]) -> str | None:
@@ -205,14 +236,10 @@ def _word_menus(key: str, named: _Seen, taxonomy: Taxonomy) -> dict[str, str]:
     for start in range(0, len(listed), 4):
         for cell, word in zip(st.columns(4), listed[start : start + 4], strict=False):
             before = taken.get(word, UNCLEAR)
-            into = cell.selectbox(
-                f"{_literal(shown(word, most=MOST_NAME))} ({named.words[word]:,})",
-                choices,
-                index=choices.index(before) if before in choices else 0,
-                # A class is itself.
-                disabled=word in taxonomy.names,
-                key=f"{key}_word_{len(listed)}_{word}",
-            )
+            label = f"{_literal(shown(word, most=MOST_NAME))} ({named.words[word]:,})"
+            place = f"{key}_word_{len(listed)}_{word}"
+            # A class is itself.
+            into = _menu(cell, label, choices, before, place, disabled=word in taxonomy.names)
             if into not in (before, UNCLEAR):
                 mapped[word] = "" if into == MISSING else into
     more = len(named.words) - len(listed)
@@ -235,31 +262,54 @@ def _taken_as(seen: _Seen, taxonomy: Taxonomy) -> dict[str, str]:
     return {word: into if into in known else UNCLEAR for word, into in named}
 
 
-def _settings(key: str) -> ReadingOptions:
-    """Return the settings that were given to earlier questions."""
+def _settings(key: str) -> tuple[ReadingOptions, list[str]]:
+    """Return the settings given to earlier questions, and a sentence on each that is not read."""
     state = st.session_state
-    text = {name: str(state.get(f"{key}_{name}") or "").strip() for name in _ASKED}
-    try:
-        return ReadingOptions(
-            scale=scale_from(text["scale"]) if text["scale"] else None,
-            pass_at=float(text["pass_at"].replace(",", ".")) if text["pass_at"] else None,
-            decimal=state.get(f"{key}_decimal"),
-            dates=state.get(f"{key}_dates"),
-            encoding=text["encoding"] or None,
-            raters=tuple(state.get(f"{key}_raters") or ()),
-            max_left_out=_share(text["max_left_out"]) if text["max_left_out"] else None,
-        )
-    except (InputError, ValueError):
-        return ReadingOptions()
+    read: dict[str, Any] = {}
+    unread = []
+    for name, (label, parse, example) in _TYPED.items():
+        text = str(state.get(f"{key}_{name}") or "").strip()
+        try:
+            read[name] = parse(text) if text else None
+        except (InputError, ValueError):
+            unread.append(f"{label}: {shown(text, most=40)!r} cannot be read; {example}.")
+    options = ReadingOptions(
+        decimal=state.get(f"{key}_decimal"),
+        dates=state.get(f"{key}_dates"),
+        encoding=str(state.get(f"{key}_encoding") or "").strip() or None,
+        raters=tuple(state.get(f"{key}_raters") or ()),
+        **read,
+    )
+    return options, unread
+
+
+def _number(text: str) -> float:
+    """Return a finite number, with a decimal point or comma; ValueError if it is none."""
+    number = float(text.replace(",", "."))
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
 
 
 def _share(text: str) -> float:
     """Return a share written as 0.27, 0,27 or 27%; ValueError if it is none."""
-    number = float(text.rstrip("% ").replace(",", "."))
+    number = _number(text.rstrip("% "))
     share = number / 100 if text.endswith("%") else number
     if not 0 <= share <= 1:
         raise ValueError(text)
     return share
+
+
+# Settings that are typed: their label, how they are read, and what they look like.
+_TYPED: dict[str, tuple[str, Callable[[str], Any], str]] = {
+    "scale": (
+        "Scale of scores",
+        scale_from,
+        "enter the lowest and the highest score, such as 1-5",
+    ),
+    "pass_at": ("Lowest score that passes", _number, "enter a number, such as 4"),
+    "max_left_out": ("Largest share left out", _share, "enter a share, such as 0.1 or 10%"),
+}
 
 
 def _setting_menus(key: str, asked: str, columns: Sequence[str]) -> None:
@@ -273,12 +323,9 @@ def _setting_menus(key: str, asked: str, columns: Sequence[str]) -> None:
         return
     for cell, name in zip(st.columns(len(names)), names, strict=True):
         place = f"{key}_{name}"
-        if name == "scale":
-            cell.text_input("Scale of scores", key=place, placeholder="1-5", max_chars=40)
-        elif name == "pass_at":
-            cell.text_input("Lowest score that passes", key=place, max_chars=40)
-        elif name == "max_left_out":
-            cell.text_input("Largest share left out", key=place, placeholder="0.02", max_chars=40)
+        if name in _TYPED:
+            label, _, example = _TYPED[name]
+            cell.text_input(label, key=place, placeholder=example.split()[-1], max_chars=40)
         elif name == "encoding":
             cell.text_input("Encoding", key=place, placeholder="cp1252", max_chars=40)
         elif name == "raters":

@@ -401,8 +401,8 @@ class Engine(Protocol):
     def rows(self, query: Query) -> list[dict[str, Any]]:
         """Return the rows of a query, for few of them."""
 
-    def first(self, query: Query) -> list[dict[str, Any]]:
-        """Return the first rows of a query with a limit, in the order of the source."""
+    def first(self, query: Query) -> list[tuple[str | None, ...]]:
+        """Return the texts of the first rows by column, in the order of the source."""
 
     def keep(self, query: Query, name: str, *, numbered: bool = False) -> Relation:
         """Return a relation with the rows, stored if possible; `numbered` adds `row`, from 1."""
@@ -484,14 +484,16 @@ class DuckDB(_Tables):
         names = found.columns
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
-    def first(self, query: Query) -> list[dict[str, Any]]:
-        """Return the first rows of a query with a limit, in the order of the file."""
+    def first(self, query: Query) -> list[tuple[str | None, ...]]:
+        """Return the texts of the first rows by column, in the order of the file."""
         ((ordered,),) = self.connection.execute(
             "SELECT current_setting('preserve_insertion_order')"
         ).fetchall()
         self.connection.execute("SET preserve_insertion_order = true")
         try:
-            return self.rows(query)
+            found = self._rows(query)
+            width = len(found.columns)
+            return list(zip(*found.fetchall(), strict=True)) or [()] * width
         finally:
             self.connection.execute(f"SET preserve_insertion_order = {bool(ordered)}")
 
@@ -602,9 +604,9 @@ class _Server(_Tables):
         text, parameters = query.composed()
         return translated(text, self.dialect), parameters
 
-    def first(self, query: Query) -> list[dict[str, Any]]:
-        """Return the first rows of a query with a limit."""
-        return self.rows(query)
+    def first(self, query: Query) -> list[tuple[str | None, ...]]:
+        """Return the texts of the first rows by column."""
+        return [tuple(column.to_pylist()) for column in self.table(query).columns]
 
     def keep(self, query: Query, name: str, *, numbered: bool = False) -> Relation:
         """Return the query: nothing is written to another owner's database."""

@@ -153,15 +153,16 @@ def recognise_columns(source: Source, options: RunOptions) -> RunColumns:
         source, is_numbered = _numbered(source), True
         used["trace_id"] = RUN_NUMBER
         notes.append("No column names the runs: each row is one, by its number.")
+    clock = _clock(source, used, sample, options)
     return RunColumns(
         source=source,
         columns=columns,
         used=used,
         decimals=dict(_decimals(source, used, sample, reading)),
-        clock=_clock(source, used, sample, options),
+        clock=clock,
         n_not_chosen=n_not_chosen,
         is_numbered=is_numbered,
-        notes=(*notes, *_arm_notes(columns, sample), *_clock_notes(source, used, sample, options)),
+        notes=(*notes, *_arm_notes(columns, sample), *_clock_notes(clock, used)),
     )
 
 
@@ -199,12 +200,13 @@ def _first_rows(source: Source, names: Sequence[str]) -> Sample:
         f'CAST({quoted(name)} AS VARCHAR) AS "c{k}"' for k, name in enumerate(names)
     )
     text = f'SELECT\n  {listed}\nFROM "source"\nLIMIT {LOOKED}'
-    rows = source.engine.first(Query("first_rows", text, {}, {"source": source.table}))
-    texts: dict[str, list[str]] = {}
-    for k, name in enumerate(names):
-        written = [row[f"c{k}"] for row in rows]
-        clean = {text: words.cell(text) for text in set(written)}
-        texts[name] = [clean[text] for text in written]
+    first = source.engine.first(Query("first_rows", text, {}, {"source": source.table}))
+    texts: dict[str, Sequence[str]] = {}
+    for name, values in zip(names, first, strict=True):
+        # Numbers and times are clean as the engine writes them.
+        is_text = kind_of(source.columns[name]) == "text"
+        written = [text or "" for text in values]
+        texts[name] = list(map(words.clean, written)) if is_text else written
     return Sample(texts)
 
 
@@ -274,7 +276,7 @@ def _decimals(
 
 def _refuse_currency(place: str, column: str, values: Sequence[str]) -> None:
     for value in values:
-        code = words.currency_of(value)
+        code = None if words.is_plain(value) else words.currency_of(value)
         if code is not None:
             raise InputError(
                 f"{place}: costs are read in US dollars, and {column} holds {code}: "
@@ -302,10 +304,8 @@ def _clock(
     return clock
 
 
-def _clock_notes(
-    source: Source, used: Mapping[str, str], sample: Sample, options: RunOptions
-) -> tuple[str, ...]:
-    if _clock(source, used, sample, options) != "unclear":
+def _clock_notes(clock: words.Clock, used: Mapping[str, str]) -> tuple[str, ...]:
+    if clock != "unclear":
         return ()
     return (
         f"Times in {used['started_at']} were not read: day and month cannot be told apart "

@@ -387,6 +387,15 @@ def currency_of(text: str) -> str | None:
     return _CODES.get(name, name.upper())
 
 
+def is_plain(text: str) -> bool:
+    """Return whether a text is a number with a decimal point and nothing else.
+
+    >>> is_plain("-1.5e3"), is_plain("1,5"), is_plain("$1")
+    (True, False, False)
+    """
+    return _PLAIN.fullmatch(text) is not None
+
+
 def bare_number(text: str) -> tuple[str, bool]:
     """Return a number without dollars, blanks and percent sign, and whether it had the last.
 
@@ -420,8 +429,11 @@ def decimal_of(
     comma = point = unclear = ""
     plain = True
     for text in texts:
+        if is_plain(text):  # nearly all: it holds no comma
+            point = point or (text if _SURE_POINT.fullmatch(text) else "")
+            continue
         bare, percent = bare_number(text[:MOST_NUMBER])
-        plain = plain and not percent and _PLAIN.fullmatch(clean(text)) is not None
+        plain = plain and not percent and is_plain(clean(text))
         if not comma and _SURE_COMMA.fullmatch(bare):
             comma = text
         elif not point and _SURE_POINT.fullmatch(bare):

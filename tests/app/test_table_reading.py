@@ -2,6 +2,7 @@
 
 import pytest
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import TextInput
 
 from app import session
 from app.components.table_reading import as_menus
@@ -175,3 +176,30 @@ def test_runs_left_out_over_the_limit_are_a_question_with_a_field(
     next(b for b in app.button if b.label == "Measure").click().run()
     assert "Nothing was measured" not in texts(app)
     assert "Left out: 26 of 80 rows" in texts(app)
+
+
+def test_a_setting_that_cannot_be_read_is_named_and_the_others_hold(
+    world: NewStore, open_app: OpenApp
+) -> None:
+    world(labelled)
+    app = open_app("reliability", reviewer="lea")
+    rows = [f"t{k // 4},{k % 4},{(5, 2, 4, 'NA')[k % 4]}" for k in range(80)]
+    content = "\n".join(("task,attempt,score", *rows)).encode()
+    app.file_uploader(key="reliability_runs_upload").set_value(("t.csv", content, "text/csv"))
+    app.run()
+
+    def typed(label: str) -> TextInput:
+        return next(one for one in app.text_input if one.label == label)
+
+    typed("Scale of scores").set_value("1-5").run()
+    typed("Largest share left out").set_value("abc").run()
+    asked = [one.value.replace("\\", "") for one in app.warning]
+    assert (
+        "Largest share left out: 'abc' cannot be read; enter a share, such as 0.1 or 10%." in asked
+    )
+    # The scale still holds: what is asked is what it was.
+    assert any(one.startswith("t.csv: left out 20 of 80 rows") for one in asked)
+    typed("Largest share left out").set_value("30%").run()
+    assert not app.warning
+    typed("Largest share left out").set_value("nan").run()
+    assert any("'nan' cannot be read" in one.value for one in app.warning)
