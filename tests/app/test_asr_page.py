@@ -258,5 +258,5 @@ def test_what_was_left_out_stands_before_the_rate(
         store.record_undo(client_token="u", reviewer_id="ann", batch_id="production-001")
     lines = texts(open_app(page, reviewer="lea")).splitlines()
     (at,) = [k for k, line in enumerate(lines) if line.startswith("Left out: ")]
-    assert lines[at] == "Left out: 1: traces of the batch that are not labelled yet."
+    assert lines[at] == "Left out: 1 not labelled yet."
     assert at < next(k for k, line in enumerate(lines) if rate in line)

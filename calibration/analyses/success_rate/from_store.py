@@ -1109,9 +1109,9 @@ def _point(
 def without_labels(loaded: CalibrationData) -> Iterator[LeftOutRows]:
     """Yield the traces of a sample without a label that counts, with the reason."""
     for n, reason in (
-        (loaded.unlabelled, "traces of the batch that are not labelled yet"),
-        (loaded.skipped, "traces that were skipped by everybody who saw them"),
-        (loaded.exposed, "labels that were given after seeing those of others"),
+        (loaded.unlabelled, "not labelled yet"),
+        (loaded.skipped, "skipped by everybody who saw them"),
+        (loaded.exposed, "labelled after seeing the labels of others"),
     ):
         if n:
             yield LeftOutRows(reason=reason, n=n)

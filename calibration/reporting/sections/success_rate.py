@@ -663,7 +663,7 @@ def reading_of(report: SuccessRateReport) -> tuple[str, ...]:
 
 def left_out_line(rows: Iterable[LeftOutRows]) -> tuple[str, ...]:
     """Return the line on the traces of a store that are in no number; none without any."""
-    reasons = "; ".join(f"{row.n:,}: {row.reason}" for row in rows)
+    reasons = "; ".join(f"{row.n:,} {row.reason}" for row in rows)
     return (f"Left out: {reasons}.",) if reasons else ()
 
 
