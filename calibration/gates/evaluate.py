@@ -5,9 +5,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Literal
 
-from calibration.gates.gate_file import ORDER, Acceptance, GateFile, Level, Setting
+from calibration.gates.gate_file import ORDER, Acceptance, GateFile, Level, Rule, Setting
 from calibration.statistics.estimate import Estimate
-from calibration.statistics.intervals import Events
+from calibration.statistics.intervals import (
+    Events,
+    chance_to_pass,
+    exact_limits,
+    tasks_to_show,
+)
+from calibration.text import counted
 
 PASSED, FAILED = 0, 1
 
@@ -15,6 +21,8 @@ PASSED, FAILED = 0, 1
 ROUNDING = 1e-9
 
 ONE_SIDED = 0.95
+# The rate below the threshold whose chance to pass is told.
+BELOW = 0.05
 
 # Added to the name of events: those in a row.
 IN_A_ROW = "_in_a_row"
@@ -32,7 +40,7 @@ NOT_RECORDED = {
     "cost": "no cost was recorded",
 }
 
-Status = Literal["pass", "fail", "skipped", "not_estimable"]
+Status = Literal["pass", "fail", "open", "skipped", "not_estimable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +74,8 @@ class AcceptedRisk:
 class GateResult:
     """One gate.
 
-    `status` : ``skipped`` when it was not recorded, ``not_estimable`` when there are too few units
+    `status` : ``skipped`` when it was not recorded, ``not_estimable`` when there are too few units,
+        ``open`` when the value misses the threshold and its limit does not
     `threshold` : None where the `parts` have their own
     `rule`, `why` : the condition in words; the reason for the status, and what would help
     `n`, `method` : units behind the value; estimator and interval
@@ -134,29 +143,65 @@ def _result(
 
 
 def check(
-    estimate: Estimate, threshold: float, *, at_least: bool, interval_aware: bool
+    estimate: Estimate,
+    threshold: float,
+    *,
+    at_least: bool,
+    rule: Rule = "value",
+    sided: Estimate | None = None,
 ) -> tuple[Status, str]:
-    """Compare an estimate, its point or its whole interval, with a threshold."""
+    """Compare an estimate with a threshold by a rule.
+
+    `sided` : the same estimate with two-sided 90 % limits, of which each is a one-sided 95 % limit;
+    only the rule ``value`` does without.
+    """
     value, interval = estimate.value, estimate.interval
     if value is None or estimate.status.startswith("not_estimable"):
         return "not_estimable", estimate.status.removeprefix("not_estimable: ")
     limited = estimate.status if estimate.status.startswith("provisional") else ""
-    sign = 1 if at_least else -1
-    met = sign * (value - threshold) >= -ROUNDING
+    met = _meets(value, threshold, at_least=at_least)
+    if rule != "value":
+        limits = None if sided is None else sided.interval
+        status, why = _by_limits(value, limits, threshold, at_least=at_least, rule=rule)
+        return status, _both(why, limited)
     if interval is None:
-        if interval_aware:
-            return "not_estimable", f"no interval, which interval_aware needs ({estimate.status})"
         return ("pass" if met else "fail"), estimate.status if estimate.status != "ok" else ""
     best, worst = (interval[1], interval[0]) if at_least else interval
     if met:
-        sure = sign * (worst - threshold) >= -ROUNDING
+        sure = _meets(worst, threshold, at_least=at_least)
         return "pass", _both("" if sure else "the interval reaches beyond the threshold", limited)
-    reached = sign * (best - threshold) >= -ROUNDING
-    if reached and interval_aware:
-        return "pass", _both(
-            "beyond the threshold, but its interval includes the threshold", limited
-        )
+    reached = _meets(best, threshold, at_least=at_least)
     return "fail", _both("the interval includes the threshold" if reached else "", limited)
+
+
+def _meets(value: float, threshold: float, *, at_least: bool) -> bool:
+    return (value - threshold if at_least else threshold - value) >= -ROUNDING
+
+
+def _by_limits(
+    value: float,
+    limits: tuple[float, float] | None,
+    threshold: float,
+    *,
+    at_least: bool,
+    rule: Rule,
+) -> tuple[Status, str]:
+    """Decide by the one-sided limits of a value."""
+    if limits is None:
+        return "not_estimable", f"no limits, which the rule {rule} needs"
+    best, worst = (limits[1], limits[0]) if at_least else limits
+    level = f"one-sided {100 * ONE_SIDED:g} %"
+    side, other = ("lower", "upper") if at_least else ("upper", "lower")
+    if rule == "shown_good":
+        shown = f"{level} {side} limit {worst:.3g}"
+        if _meets(worst, threshold, at_least=at_least):
+            return "pass", shown
+        return "fail", f"not shown: {shown}"
+    if not _meets(best, threshold, at_least=at_least):
+        return "fail", f"shown to miss {threshold:g}: {level} {other} limit {best:.3g}"
+    if _meets(value, threshold, at_least=at_least):
+        return "pass", ""
+    return "open", f"{value:.2f}, not shown to miss {threshold:g}"
 
 
 def _both(why: str, limited: str) -> str:
@@ -165,10 +210,16 @@ def _both(why: str, limited: str) -> str:
 
 
 def checked_part(
-    name: str, estimate: Estimate, threshold: float, interval_aware: bool, *, at_least: bool = True
+    name: str,
+    estimate: Estimate,
+    threshold: float,
+    *,
+    at_least: bool = True,
+    rule: Rule = "value",
+    sided: Estimate | None = None,
 ) -> Condition:
     """Compare one of several estimates of a gate with its threshold."""
-    status, why = check(estimate, threshold, at_least=at_least, interval_aware=interval_aware)
+    status, why = check(estimate, threshold, at_least=at_least, rule=rule, sided=sided)
     return Condition(
         name=name, status=status, value=estimate.value, interval=estimate.interval,
         rule=f"{'>=' if at_least else '<='} {threshold:g}", n=estimate.n, why=why,
@@ -176,13 +227,15 @@ def checked_part(
 
 
 def worst_of(parts: Sequence[Condition]) -> tuple[Status, str]:
-    """Fail if a part fails; otherwise have no result if a part has none."""
-    for status in ("fail", "not_estimable"):
+    """Fail if a part fails; otherwise have no result if a part has none, or be open if one is."""
+    words: tuple[tuple[Status, str], ...] = (
+        ("fail", "failed"), ("not_estimable", "not estimable"), ("open", "not shown to miss"),
+    )  # fmt: skip
+    for status, word in words:
         named = [part.name for part in parts if part.status == status]
         if named:
             shown = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if named[5:] else "")
-            what = "failed" if status == "fail" else "not estimable"
-            return ("fail" if status == "fail" else "not_estimable"), f"{what}: {shown}"
+            return status, f"{word}: {shown}"
     return "pass", ""
 
 
@@ -274,7 +327,7 @@ class Measurements:
     why_not: Mapping[str, str] = field(default_factory=dict)
 
 
-def of_judge(gate: Setting, measured: Measurements) -> GateResult:
+def of_judge(gate: Setting, measured: Measurements, sided: Measurements) -> GateResult:
     """Check every quality of a judge that a judge which always passes would fail."""
     numbers = gate.numbers
     least = int(numbers["minimum_labels"])
@@ -286,15 +339,18 @@ def of_judge(gate: Setting, measured: Measurements) -> GateResult:
     judge = measured.judge
     if judge is None:
         return _result(gate, "skipped", rule)
-    aware = gate.interval_aware
+    limits = sided.judge or judge
+    by = gate.rule
     parts = [
-        checked_part("agreement", judge.agreement, numbers["agreement"], aware),
-        checked_part("kappa", judge.kappa, numbers["kappa"], aware),
+        checked_part("agreement", judge.agreement, numbers["agreement"], rule=by,
+                     sided=limits.agreement),
+        checked_part("kappa", judge.kappa, numbers["kappa"], rule=by, sided=limits.kappa),
         _kappa_lower(judge.kappa, numbers["kappa_lower"]),
-    ]
+    ]  # fmt: skip
     for name, recall in judge.recall.items():
         if recall.n >= least:
-            parts.append(checked_part(f"recall of {name}", recall, numbers["recall"], aware))
+            parts.append(checked_part(f"recall of {name}", recall, numbers["recall"], rule=by,
+                                      sided=limits.recall[name]))  # fmt: skip
     few = [f"{name} ({recall.n})" for name, recall in judge.recall.items() if recall.n < least]
     status, why = worst_of(parts)
     if few:
@@ -317,8 +373,11 @@ def _kappa_lower(kappa: Estimate, threshold: float) -> Condition:
     )  # fmt: skip
 
 
-def of_non_inferior(gate: Setting, measured: Measurements) -> GateResult:
-    """Test whether the rate is no worse than the baseline less the margin."""
+def of_non_inferior(gate: Setting, measured: Measurements, sided: Measurements) -> GateResult:
+    """Test whether the rate is no worse than the baseline less the margin.
+
+    It asks to be shown, so that ``value`` and ``shown_good`` are one rule here.
+    """
     margin = gate.numbers["margin_pp"] / 100
     rule = f"ASR lower limit (one-sided {100 * ONE_SIDED:g} %) above baseline - {100 * margin:g} pp"
     change = measured.changes.get("asr")
@@ -332,14 +391,16 @@ def of_non_inferior(gate: Setting, measured: Measurements) -> GateResult:
         status, why = "pass", f"lower limit {100 * lower:+z.1f} pp"
     else:
         status, why = "fail", f"not shown: lower limit {100 * lower:+z.1f} pp"
-        upper = None if estimate.interval is None else estimate.interval[1]
-        if gate.interval_aware and upper is not None and upper >= -margin:
-            status, why = "pass", f"{why}, but not shown to be inferior either"
+        limits = sided.changes["asr"].estimate.interval if "asr" in sided.changes else None
+        if gate.rule == "not_shown_bad" and limits is not None and limits[1] >= -margin:
+            status, why = "open", f"{why}, and not shown to be inferior either"
     why = "; ".join(filter(None, [why, change.note]))
     return _result(gate, status, rule, estimate, why=why, threshold=-margin)
 
 
-def of_regression(gate: Setting, measured: Measurements, confidence_level: float) -> GateResult:
+def of_regression(
+    gate: Setting, measured: Measurements, sided: Measurements, confidence_level: float
+) -> GateResult:
     """Test whether pass@1 dropped, over all tasks and in each category."""
     drop = gate.numbers["max_drop_pp"] / 100
     rule = f"pass@1 not more than {100 * drop:g} pp below the baseline"
@@ -347,7 +408,8 @@ def of_regression(gate: Setting, measured: Measurements, confidence_level: float
     if change is None:
         return _result(gate, "skipped", rule, threshold=-drop)
     estimate = change.estimate
-    status, why = check(estimate, -drop, at_least=True, interval_aware=gate.interval_aware)
+    limits = sided.changes["pass_at_1"].estimate if "pass_at_1" in sided.changes else None
+    status, why = check(estimate, -drop, at_least=True, rule=gate.rule, sided=limits)
     parts = _categories(measured, drop, 1 - confidence_level)
     worse = [part.name for part in parts if part.status == "fail"]
     if worse:
@@ -383,15 +445,17 @@ def _categories(measured: Measurements, drop: float, alpha: float) -> tuple[Cond
     return tuple(parts)
 
 
-def of_cost(gate: Setting, measured: Measurements) -> GateResult:
+def of_cost(gate: Setting, measured: Measurements, sided: Measurements) -> GateResult:
     """Compare every workflow with its ceiling, and the share of runs above with its limit."""
     most, least = gate.numbers["max_share_over"], gate.numbers["minimum_coverage"]
     rule = f"mean per unit <= ceiling in every workflow, <= {100 * most:g} % of runs above"
     cost = measured.cost
     if cost is None:
         return _result(gate, "skipped", rule, threshold=most)
-    parts = [checked_part("runs above their ceiling", cost.share_over, most, gate.interval_aware,
-                   at_least=False)]  # fmt: skip
+    limits = sided.cost or cost
+    means = {flow.name: flow.mean_per_unit for flow in limits.workflows}
+    parts = [checked_part("runs above their ceiling", cost.share_over, most, at_least=False,
+                          rule=gate.rule, sided=limits.share_over)]  # fmt: skip
     for flow in cost.workflows:
         mean, coverage = flow.mean_per_unit, flow.n_known / flow.n if flow.n else 0.0
         if flow.ceiling is None:
@@ -401,7 +465,8 @@ def of_cost(gate: Setting, measured: Measurements) -> GateResult:
                 why="no ceiling: set one, for files under [ceilings]",
             )  # fmt: skip
         else:
-            part = checked_part(flow.name, mean, flow.ceiling, gate.interval_aware, at_least=False)
+            part = checked_part(flow.name, mean, flow.ceiling, at_least=False, rule=gate.rule,
+                                sided=means.get(flow.name))  # fmt: skip
         # Low costs of runs with a known cost prove nothing about the others.
         if coverage < least - ROUNDING and part.status == "pass":
             why = f"cost known of {flow.n_known:,} of {flow.n:,} runs, {100 * least:g} % are needed"
@@ -417,12 +482,21 @@ def of_trend(gate: Setting, measured: Measurements) -> GateResult:
     if trend is None:
         return _result(gate, "skipped", rule)
     # The path has no interval; its limit is set for its false alarms.
-    status, why = check(trend.path, trend.limit, at_least=False, interval_aware=False)
+    status, why = check(trend.path, trend.limit, at_least=False)
     return _result(gate, status, rule, trend.path, why=trend.why or why, threshold=trend.limit)
 
 
-def evaluate(measured: Measurements, gates: GateFile, *, today: date | None = None) -> GateReport:
+def evaluate(
+    measured: Measurements,
+    gates: GateFile,
+    *,
+    sided: Measurements | None = None,
+    today: date | None = None,
+) -> GateReport:
     """Decide every gate.
+
+    `sided` : the same measurements with two-sided 90 % limits, which the rules ``shown_good`` and
+    ``not_shown_bad`` need. An open gate does not fail the run, and has not passed.
 
     A must gate that is skipped or not estimable fails the run unless it has `allow_skipped`:
     without a measurement nothing passes. A decision to accept a gate changes no status; it counts
@@ -439,7 +513,7 @@ def evaluate(measured: Measurements, gates: GateFile, *, today: date | None = No
     today = today or datetime.now(UTC).date()
     decided = {one.gate: one for one in gates.accepted}
     for gate in gates.gates:
-        found = _decide(gate, measured, gates.confidence_level)
+        found = _decide(gate, measured, sided or Measurements(), gates.confidence_level)
         missing = found.status in ("skipped", "not_estimable")
         blocks = gate.level == "must" and (
             found.status == "fail" or (missing and not gate.allow_skipped)
@@ -465,47 +539,67 @@ def _risk(one: Acceptance | None, status: Status, today: date) -> AcceptedRisk |
     )
 
 
-def _decide(gate: Setting, measured: Measurements, confidence_level: float) -> GateResult:
+def _decide(
+    gate: Setting, measured: Measurements, sided: Measurements, confidence_level: float
+) -> GateResult:
     match gate.metric:
-        case "pass_at" | "pass_hat" | "asr":
-            found = _rate(gate, measured.rates.get(gate.name), at_least=True)
-        case "latency_p95":
-            found = _rate(gate, measured.rates.get(gate.name), at_least=False, unit=" s")
+        case "pass_at" | "pass_hat" | "asr" | "latency_p95":
+            found = _rate(gate, measured.rates.get(gate.name), sided.rates.get(gate.name))
         case "loops" | "data_corruption":
             events, in_a_row = (measured.events.get(f"{gate.name}{of}") for of in ("", IN_A_ROW))
             found = _events(gate, events, confidence_level, in_a_row)
         case "order":
             found = _order(gate, measured.orders, confidence_level)
         case "human_review":
-            found = _review(gate, measured.review)
+            found = _review(gate, measured.review, sided.review)
         case "judge":
-            found = of_judge(gate, measured)
+            found = of_judge(gate, measured, sided)
         case "non_inferior":
-            found = of_non_inferior(gate, measured)
+            found = of_non_inferior(gate, measured, sided)
         case "regression":
-            found = of_regression(gate, measured, confidence_level)
+            found = of_regression(gate, measured, sided, confidence_level)
         case "trend":
             found = of_trend(gate, measured)
         case _:
-            found = of_cost(gate, measured)
+            found = of_cost(gate, measured, sided)
     if found.status != "skipped":
         return found
     why = measured.why_not.get(gate.name) or NOT_RECORDED.get(gate.metric, "not measured")
     return replace(found, why=why)
 
 
-def _rate(
-    gate: Setting, estimate: Estimate | None, *, at_least: bool, unit: str = ""
-) -> GateResult:
-    threshold = gate.numbers["threshold"]
-    # Latency is strictly below its threshold; a rate may equal its own.
-    rule = f"{'>=' if at_least else '<'} {threshold:g}{unit}"
+def _rate(gate: Setting, estimate: Estimate | None, sided: Estimate | None) -> GateResult:
+    """Decide a rate, or the latency, which is strictly below its threshold."""
+    at_least, threshold = gate.metric != "latency_p95", gate.numbers["threshold"]
+    rule = f">= {threshold:g}" if at_least else f"< {threshold:g} s"
     if estimate is None:
         return _result(gate, "skipped", rule, threshold=threshold)
-    status, why = check(estimate, threshold, at_least=at_least, interval_aware=gate.interval_aware)
+    status, why = check(estimate, threshold, at_least=at_least, rule=gate.rule, sided=sided)
     if status == "pass" and not at_least and estimate.value == threshold and not why:
-        status = "fail"
+        status = "open" if gate.rule == "not_shown_bad" else "fail"
+    size = _of_size(gate, estimate, status) if at_least else ""
+    why = f"{why} {size}" if status == "open" and size else _both(why, size)
     return _result(gate, status, rule, estimate, why=why, threshold=threshold)
+
+
+def _of_size(gate: Setting, estimate: Estimate, status: Status) -> str:
+    """Say what the number of tasks can show; empty where tasks are not yes or no, or are enough."""
+    threshold, n = gate.numbers["threshold"], estimate.n
+    if gate.metric not in ("pass_at", "pass_hat") or not 0 < threshold < 1 or n < 1:
+        return ""
+    good = (1 + threshold) / 2
+    needed = tasks_to_show(threshold, good)
+    if needed is None or n >= needed:
+        return ""
+    if status == "open":
+        return f"({counted(n, 'task')}; {needed:,} would show {good:.2f})"
+    if gate.rule != "value" or threshold <= BELOW:
+        return ""
+    chance = chance_to_pass(n, threshold - BELOW, threshold, rule="value")
+    return (
+        f"with {counted(n, 'task')} an agent of {threshold - BELOW:g} passes in {100 * chance:.2g} "
+        "% of cases"
+    )
 
 
 def _events(
@@ -516,17 +610,19 @@ def _events(
     if events is None or not events.n:
         return _result(gate, "skipped", rule, threshold=threshold)
     share, interval = events.count / events.n, events.interval(confidence_level)
-    over = (interval[0] if gate.interval_aware else share) > threshold + ROUNDING
+    found = Estimate(value=share, interval=interval, n=events.n, method="exact, independent runs")
+    sided = replace(found, interval=exact_limits(share, events.n, 2 * ONE_SIDED - 1))
+    status, reason = check(found, threshold, at_least=False, rule=gate.rule, sided=sided)
     why = f"{events.count:,} of {events.n:,} runs; exact upper limit {100 * interval[1]:.2g} %"
     if not events.count and events.n_tasks < events.n:
         by_task = events.bound_by_task(confidence_level)
         why += f", {100 * by_task:.2g} % when the runs of a task count once"
     if in_a_row is not None:
         why += f"; in a row in {in_a_row.count:,} of {in_a_row.n:,}"
-    status: Status = "fail" if over else "pass"
-    if not over and interval[1] > most:
+    if gate.rule != "value":
+        why = _both(reason, why)
+    if status == "pass" and interval[1] > most:
         status, why = "not_estimable", f"{why}: more runs are needed to show {100 * most:g} %"
-    found = Estimate(value=share, interval=interval, n=events.n, method="exact, independent runs")
     return _result(gate, status, rule, found, why=why, threshold=threshold)
 
 
@@ -551,12 +647,12 @@ def _order(gate: Setting, orders: Sequence[OrderMeasured], confidence_level: flo
     return replace(worst, status=status, why=why, parts=parts)
 
 
-def _review(gate: Setting, review: Estimate | None) -> GateResult:
+def _review(gate: Setting, review: Estimate | None, sided: Estimate | None) -> GateResult:
     threshold, least = gate.numbers["threshold"], int(gate.numbers["minimum_n"])
     rule = f">= {threshold:g} of at least {least} transcripts"
     if review is None:
         return _result(gate, "skipped", rule, threshold=threshold)
-    status, why = check(review, threshold, at_least=True, interval_aware=gate.interval_aware)
+    status, why = check(review, threshold, at_least=True, rule=gate.rule, sided=sided)
     if review.n < least:
         status, why = "not_estimable", f"{review.n} reviewed, {least} are needed: review more"
     return _result(gate, status, rule, review, why=why, threshold=threshold)

@@ -15,17 +15,25 @@ from calibration.tables.reading import MAX_LEFT_OUT
 MAX_TIER = 60
 
 TOP = (
-    "defaults", "interval_aware", "allow_skipped", "confidence_level", "partial_plus_passes",
-    "max_left_out", "outcomes", "before", "ceilings", "accepted", "gates",
+    "defaults", "rule", "interval_aware", "allow_skipped", "confidence_level",
+    "partial_plus_passes", "max_left_out", "outcomes", "before", "ceilings", "accepted", "gates",
 )  # fmt: skip
 
-OF_EVERY_GATE = ("level", "allow_skipped", "interval_aware")
+OF_EVERY_GATE = ("level", "rule", "allow_skipped", "interval_aware")
 OF_ACCEPTED = ("gate", "by", "why", "until")
 MOST_BY, MOST_WHY = 100, 500  # characters
 MAX_USD = 1_000_000
 ORDER, MAX_RULES = "order", 100
 Level = Literal["must", "should"]
 LEVELS: tuple[str, ...] = ("must", "should", "off")
+Rule = Literal["value", "shown_good", "not_shown_bad"]
+RULES: tuple[Rule, ...] = ("value", "shown_good", "not_shown_bad")
+# Read until two minor versions after the rules came.
+INTERVAL_AWARE = (
+    'interval_aware is read as rule = "not_shown_bad": the one-sided 95 % limit decides (was: the '
+    "limits of the two-sided 95 % interval), and a gate that neither passes nor fails is open, not "
+    "passed. Write the rule; the key goes in a later version"
+)
 _PASS = re.compile(r"(pass_at|pass_hat)_([1-9][0-9]{0,3})(?:\[([^\[\]\x00-\x1f\x7f]+)\])?")
 
 
@@ -47,7 +55,9 @@ class Setting:
     `numbers` : thresholds and other keys of `METRICS`; `k` that of pass@k and pass^k
     `tier` : tier of tasks; empty for all
     `allow_skipped` : a must gate without a result lets the run pass
-    `interval_aware` : it fails only when the whole interval is beyond the threshold
+    `rule` : what decides. ``value``: it passes if the value reaches the threshold. ``shown_good``:
+        if the one-sided 95 % limit does. ``not_shown_bad``: it fails if that limit excludes the
+        threshold, passes if the value reaches it, and is open otherwise
     """
 
     name: str
@@ -57,7 +67,7 @@ class Setting:
     k: int = 0
     tier: str = ""
     allow_skipped: bool = False
-    interval_aware: bool = False
+    rule: Rule = "value"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +89,7 @@ class GateFile:
     for a reason that may depend on the outcome.
     `outcomes` is the judge ``source:...`` of a store whose outcomes are taken as given, empty for
     none. `before` are pairs of tools, of which the first must be called before the second;
-    `accepted` has at most one decision a gate.
+    `accepted` has at most one decision a gate. `notices` are on keys that go in a later version.
     """
 
     gates: tuple[Setting, ...]
@@ -90,6 +100,12 @@ class GateFile:
     outcomes: str = ""
     before: tuple[tuple[str, str], ...] = ()
     accepted: tuple[Acceptance, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def by_limits(self) -> bool:
+        """Whether the limits of a gate decide, and not its value alone."""
+        return any(gate.rule != "value" for gate in self.gates)
 
 
 _SHARE = Key(default=None, low=0, high=1)
@@ -161,7 +177,7 @@ def setting(
     numbers: Mapping[str, float],
     *,
     allow_skipped: bool = False,
-    interval_aware: bool = False,
+    rule: Rule = "value",
 ) -> Setting:
     """Return a gate, with defaults for the keys that are not given."""
     parsed = parse_name(name)
@@ -194,7 +210,7 @@ def setting(
         k=k,
         tier=tier,
         allow_skipped=allow_skipped,
-        interval_aware=interval_aware,
+        rule=rule,
     )
 
 
@@ -247,6 +263,8 @@ def parse_gates(text: str) -> GateFile:
         max_left_out=most,
         outcomes=_outcomes(data.get("outcomes", "")),
         before=before,
+        notices=(INTERVAL_AWARE,)
+        * any(table.get("interval_aware") for table in (data, *given.values())),
     )
     return with_accepted(whole, _accepted(data.get("accepted", [])))
 
@@ -372,10 +390,7 @@ def _gate(name: str, table: Mapping[str, Any], data: Mapping[str, Any]) -> Setti
                 table, "allow_skipped", default=_flag(data, "allow_skipped", default=False),
                 where=where,
             ),
-            interval_aware=_flag(
-                table, "interval_aware", default=_flag(data, "interval_aware", default=False),
-                where=where,
-            ),
+            rule=_rule(table, where) or _rule(data, "") or "value",
         )  # fmt: skip
     except ValueError as error:
         if level == "off" and not own:
@@ -411,6 +426,27 @@ def _flag(data: Mapping[str, Any], key: str, *, default: bool, where: str = "") 
         place = f"{where}: " if where else ""
         raise InputError(f"{place}{key!r} must be true or false, got {value!r:.60}")
     return value
+
+
+def _rule(table: Mapping[str, Any], where: str) -> Rule | None:
+    """Return the rule that a table gives; None without one."""
+    place = f"{where}: " if where else ""
+    if "rule" in table and "interval_aware" in table:
+        raise InputError(f"{place}'rule' and 'interval_aware' are both given; leave out the second")
+    if "interval_aware" in table:
+        return (
+            "not_shown_bad"
+            if _flag(table, "interval_aware", default=False, where=where)
+            else "value"
+        )
+    if "rule" not in table:
+        return None
+    found = next((rule for rule in RULES if rule == table["rule"]), None)
+    if found is None:
+        raise InputError(
+            f"{place}'rule' must be one of {', '.join(RULES)}, got {table['rule']!r:.60}"
+        )
+    return found
 
 
 def _number(value: object, key: str, where: str = "") -> float:

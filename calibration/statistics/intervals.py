@@ -36,6 +36,8 @@ NO_ITEM_VARIATION = "no variation between items seen"
 NO_SPREAD = 1e-10
 
 WILSON = "Wilson"
+# Sizes for which a plan must hold in a row, and the largest that is looked at.
+IN_A_ROW, MOST_TASKS = 20, 20_000
 
 
 def normal_quantile(share: float) -> float:
@@ -293,6 +295,73 @@ def exact_limits(share: float, n: float, confidence_level: float) -> tuple[float
     low = 0.0 if share <= 0 else beta_quantile(tail, n * share, n * (1 - share) + 1)
     high = 1.0 if share >= 1 else beta_quantile(1 - tail, n * share + 1, n * (1 - share))
     return low, high
+
+
+def chance_to_pass(
+    n: int, true: float, threshold: float, *, rule: str, tail: float = 0.05
+) -> float:
+    """Return the probability that `n` runs of one task each do not fail a gate, exact binomial.
+
+    Parameters
+    ----------
+    n : int
+        Tasks, independent, each with one run that succeeds or fails.
+    true : float
+        Probability that a run succeeds.
+    threshold : float
+        In (0, 1).
+    rule : {"value", "shown_good", "not_shown_bad"}
+        The share reaches the threshold; its one-sided lower limit does (Clopper and Pearson); or
+        its one-sided upper limit does, where the gate passes or is open.
+    tail : float, default 0.05
+        Error of the one-sided limit.
+
+    Examples
+    --------
+    Two of two are needed, .5 x .5, and no share of two shows .8:
+
+    >>> chance_to_pass(2, 0.5, 0.8, rule="value"), chance_to_pass(2, 0.5, 0.8, rule="shown_good")
+    (0.25, 0.0)
+    """
+    counts = np.arange(n + 1)
+    if rule == "value":
+        passes = counts / n >= threshold - 1e-9
+    elif rule == "shown_good":
+        # P(X >= x) at the threshold is at most the tail: the lower limit is above it.
+        passes = special.bdtrc(counts - 1.0, n, threshold) <= tail
+        passes[0] = False
+    else:
+        passes = special.bdtr(counts.astype(np.float64), n, threshold) >= tail
+    if not passes.any():
+        return 0.0
+    least = int(np.argmax(passes))
+    return 1.0 if least == 0 else float(special.bdtrc(least - 1.0, n, true))
+
+
+def tasks_to_show(threshold: float, true: float, *, power: float = 0.8) -> int | None:
+    """Return how many tasks show a rate above a threshold; None where `MOST_TASKS` do not.
+
+    The smallest n from which, for 20 sizes in a row, the exact one-sided 95 % lower limit reaches
+    the threshold with probability `power` or more when each task succeeds with probability `true`:
+    the probability is no steady function of n.
+
+    Examples
+    --------
+    >>> tasks_to_show(0.8, 0.9), tasks_to_show(0.9, 0.95)
+    (94, 203)
+    """
+    if not 0 < threshold < true <= 1:
+        return None
+    least, row = 1, 0
+    for n in range(1, MOST_TASKS + 1):
+        # The fewest successes that show it never become fewer.
+        while least <= n and special.bdtrc(least - 1.0, n, threshold) > 0.05:
+            least += 1
+        reached = least <= n and special.bdtrc(least - 1.0, n, true) >= power
+        row = row + 1 if reached else 0
+        if row == IN_A_ROW:
+            return n - IN_A_ROW + 1
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,14 +28,14 @@ def test_a_drop_in_one_category_blocks(run: Run, baseline: str) -> None:
     for row in found:
         if row["category"] == "refund" and int(row["task_id"].split()[1]) < 16:
             row["outcome"] = "abandoned"
-    gates = "interval_aware = true\n[gates.regression]\nmax_drop_pp = 30"
+    gates = "rule = 'not_shown_bad'\n[gates.regression]\nmax_drop_pp = 30"
     done = run(csv_of(found), "--baseline", baseline, "--json", code=1, gates=gates)
     regression = by_name(done)["regression"]
     assert regression["value"] > -0.3
     assert [(p["name"], p["status"]) for p in regression["parts"]] == [
         ("other", "pass"), ("refund", "pass"),
     ]  # fmt: skip
-    gates = "interval_aware = true\n[gates.regression]\nmax_drop_pp = 10"
+    gates = "rule = 'not_shown_bad'\n[gates.regression]\nmax_drop_pp = 10"
     done = run("runs.csv", "--baseline", baseline, "--json", code=1, gates=gates)
     regression = by_name(done)["regression"]
     assert regression["status"] == "fail"

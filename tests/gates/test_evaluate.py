@@ -1,9 +1,14 @@
 """Every gate passes, fails, is skipped and is not estimable; what blocks a run."""
 
+import json
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from calibration.gates.evaluate import (
     BaselineChange,
@@ -15,14 +20,32 @@ from calibration.gates.evaluate import (
     WorkflowCost,
     evaluate,
 )
-from calibration.gates.gate_file import GateFile, setting
+from calibration.gates.gate_file import RULES, GateFile, setting
 from calibration.judge_calibration.samples import confusion_from_table, judge_quality
 from calibration.statistics.estimate import Estimate, not_estimable
-from calibration.statistics.intervals import Events
+from calibration.statistics.intervals import (
+    Events,
+    chance_to_pass,
+    exact_limits,
+    tasks_to_show,
+)
 from calibration.success_rate.pass_at_k import pass_hat_k
 from tests.classes import OUTCOMES
 from tests.success_rate.test_pass_at_k import entries
 
+GOLDEN = Path(__file__).parents[1] / "golden" / "headline_2.json"
+
+
+def exact() -> Iterator[tuple[int, float, dict[str, float]]]:
+    """Yield the tasks, the true rate, and the chance not to fail by each rule, at .8."""
+    (case,) = (c for c in json.loads(GOLDEN.read_text("utf-8"))["cases"] if c["name"] == "gates")
+    given, expected = case["inputs"], case["expected"]
+    for row, n in enumerate(given["n"]):
+        for column, true in enumerate(given["true"]):
+            yield n, true, {rule: expected[rule][row][column] for rule in RULES}
+
+
+EXACT = list(exact())
 NONE = not_estimable("too little of it: add runs", method="m")
 
 
@@ -57,10 +80,17 @@ def costs(*flows: WorkflowCost, over: float = 0.05) -> CostMeasured:
     return CostMeasured(workflows=flows, share_over=of(over, 0.02))
 
 
-def one(name: str, measured: Measurements, level: Any = "must", **keys: Any) -> GateResult:
-    flags = {k: keys.pop(k) for k in ("allow_skipped", "interval_aware") if k in keys}
+def one(
+    name: str,
+    measured: Measurements,
+    level: Any = "must",
+    sided: Measurements | None = None,
+    **keys: Any,
+) -> GateResult:
+    """Decide one gate; its limits are those of `sided`, or of `measured`."""
+    flags = {k: keys.pop(k) for k in ("allow_skipped", "rule") if k in keys}
     gate = setting(name, level, keys, **flags)
-    (result,) = evaluate(measured, GateFile(gates=(gate,))).gates
+    (result,) = evaluate(measured, GateFile(gates=(gate,)), sided=sided or measured).gates
     return result
 
 
@@ -117,7 +147,8 @@ def test_every_gate_in_every_case(name: str, case: str, level: Any, allow_skippe
     keys = NUMBERS.get(name, {}) | (
         {"max_upper": 0.01} if name in ("loops", "data_corruption") else {}
     )
-    result = one(name, cases.get(case, Measurements()), level, allow_skipped=allow_skipped, **keys)
+    numbers: dict[str, Any] = {"allow_skipped": allow_skipped, **keys}
+    result = one(name, cases.get(case, Measurements()), level, **numbers)
     assert result.status == case
     assert result.blocks == (
         level == "must" and (case == "fail" or (case != "pass" and not allow_skipped))
@@ -138,15 +169,59 @@ def test_a_threshold_is_met_by_what_equals_it_but_rounding(value: float, thresho
 
 
 @pytest.mark.parametrize(
-    ("value", "aware", "status"),
-    [(0.78, False, "fail"), (0.78, True, "pass"), (0.74, True, "fail"), (0.82, True, "pass")],
-)
-def test_interval_aware_fails_only_when_the_interval_excludes_the_threshold(
-    value: float, aware: bool, status: str
-) -> None:
+    ("value", "rule", "status"),
+    [
+        (0.78, "value", "fail"), (0.82, "value", "pass"),
+        (0.82, "shown_good", "fail"), (0.84, "shown_good", "pass"), (0.78, "shown_good", "fail"),
+        (0.76, "not_shown_bad", "fail"), (0.78, "not_shown_bad", "open"),
+        (0.80, "not_shown_bad", "pass"),
+    ],
+)  # fmt: skip
+def test_the_rule_says_what_decides(value: float, rule: str, status: str) -> None:
+    """The one-sided limits are the value -+ .03; those that are shown, -+ .05, do not decide."""
     measured = Measurements(rates={"pass_at_1": of(value)})
-    found = one("pass_at_1", measured, threshold=0.8, interval_aware=aware)
-    assert found.status == status
+    sided = Measurements(rates={"pass_at_1": of(value, 0.03)})
+    found = one("pass_at_1", measured, threshold=0.8, rule=rule, sided=sided)
+    assert (found.status, found.blocks) == (status, status == "fail")
+    assert found.interval == of(value).interval
+    # Of gates from above, read the sides exchanged.
+    seconds = of(60 - 50 * value, 2.5), of(60 - 50 * value, 1.5)
+    above, limits = (Measurements(rates={"latency_p95": one_of}) for one_of in seconds)
+    late = one("latency_p95", above, threshold=20, rule=rule, sided=limits)
+    assert late.status == ("open" if value == 0.80 and rule != "value" else status)
+
+
+def test_an_open_gate_does_not_fail_the_run_and_has_not_passed() -> None:
+    few = replace(of(0.70, 0.12), n=50)
+    found = one("pass_at_1", Measurements(rates={"pass_at_1": few}), threshold=0.8,
+                rule="not_shown_bad")  # fmt: skip
+    assert (found.status, found.blocks) == ("open", False)
+    assert found.why == "0.70, not shown to miss 0.8 (50 tasks; 94 would show 0.90)"
+    plain = one("pass_at_1", Measurements(rates={"pass_at_1": few}), threshold=0.8)
+    assert "with 50 tasks an agent of 0.75 passes in 26 % of cases" in plain.why
+
+
+@pytest.mark.parametrize(("n", "true", "chances"), EXACT)
+def test_chances_to_pass_are_exact(n: int, true: float, chances: dict[str, float]) -> None:
+    for rule, chance in chances.items():
+        assert chance_to_pass(n, true, 0.8, rule=rule) == pytest.approx(chance, rel=1e-9)
+
+
+def test_the_rule_of_before_passed_a_bad_agent_more_often() -> None:
+    """At .70 and 50 tasks .68 passed by the two-sided interval; now .57 do not fail, .08 pass."""
+    counts = np.arange(51)
+    chance = stats.binom.pmf(counts, 50, 0.7)
+    before = [exact_limits(x / 50, 50, 0.95)[1] >= 0.8 for x in counts]
+    assert chance @ before == pytest.approx(0.6839, abs=1e-3)
+    assert chance_to_pass(50, 0.7, 0.8, rule="not_shown_bad") == pytest.approx(0.5692, abs=1e-4)
+    assert chance_to_pass(50, 0.7, 0.8, rule="value") == pytest.approx(0.0789, abs=1e-4)
+
+
+def test_as_many_tasks_as_show_a_rate() -> None:
+    plans = {(0.8, 0.85): 398, (0.8, 0.9): 94, (0.8, 0.95): 37, (0.9, 0.95): 203,
+             (0.7, 0.85): 57, (0.95, 0.975): 410}  # fmt: skip
+    assert {plan: tasks_to_show(*plan) for plan in plans} == plans
+    assert tasks_to_show(0.8, 0.8) is tasks_to_show(0.5, 0.501) is None
 
 
 def test_a_value_from_too_few_tasks_is_shown_and_does_not_pass() -> None:
@@ -154,10 +229,11 @@ def test_a_value_from_too_few_tasks_is_shown_and_does_not_pass() -> None:
     few = Estimate(value=1.0, interval=None, n=3, method="m", status=status)
     found = one("pass_at_1", Measurements(rates={"pass_at_1": few}), threshold=0.8)
     assert (found.status, found.value, found.blocks) == ("not_estimable", 1.0, True)
-    # Interval-aware gates need an interval.
+    # Other rules need limits.
     bare = Measurements(rates={"latency_p95": replace(few, status="provisional: few runs")})
     assert one("latency_p95", bare).status == "pass"
-    assert one("latency_p95", bare, interval_aware=True).status == "not_estimable"
+    for rule in ("shown_good", "not_shown_bad"):
+        assert one("latency_p95", bare, rule=rule).status == "not_estimable"
 
 
 @pytest.mark.parametrize(("given", "expected"), entries("gate: 0 occurrences in 500 runs"))
@@ -178,7 +254,11 @@ def test_events_have_exact_limits_on_both_sides() -> None:
     assert Events(count=10, n=10, n_tasks=10).interval(0.95) == pytest.approx((0.6915029, 1.0))
     some = Measurements(events={"loops": Events(count=3, n=500, n_tasks=500)})
     assert one("loops", some, threshold=0.005).status == "fail"
-    assert one("loops", some, threshold=0.005, interval_aware=True).status == "pass"
+    assert one("loops", some, threshold=0.005, rule="not_shown_bad").status == "open"
+    assert one("loops", some, threshold=0.005, rule="shown_good").status == "fail"
+    # None of 598 is a one-sided upper limit of .005 to four digits.
+    none = Measurements(events={"loops": Events(count=0, n=598, n_tasks=598)})
+    assert one("loops", none, threshold=0.005, rule="shown_good").status == "pass"
 
 
 @pytest.mark.parametrize(("_", "expected"), entries("judge gate"))
@@ -225,9 +305,10 @@ def test_pass_hat_is_the_exact_estimator(given: dict[str, int], expected: dict[s
 def test_non_inferiority_is_shown_by_the_lower_limit() -> None:
     wide = Measurements(changes={"asr": change(0.0, 0.08)})
     assert one("non_inferior", wide).status == "fail"
-    assert one("non_inferior", wide, interval_aware=True).status == "pass"
+    assert one("non_inferior", wide, rule="shown_good").status == "fail"
+    assert one("non_inferior", wide, rule="not_shown_bad").status == "open"
     worse = Measurements(changes={"asr": change(-0.2, 0.08)})
-    assert one("non_inferior", worse, interval_aware=True).status == "fail"
+    assert one("non_inferior", worse, rule="not_shown_bad").status == "fail"
     assert one("non_inferior", wide, margin_pp=10).status == "pass"
 
 
@@ -266,10 +347,10 @@ def test_every_workflow_must_keep_its_ceiling() -> None:
     assert status(cheap, flow("b", of(1.5), known=10)) == ("fail", "failed: b")
 
 
-def test_a_lasting_drop_fails_the_gate_whether_or_not_gates_use_intervals() -> None:
+def test_a_lasting_drop_fails_the_gate_whatever_the_rule() -> None:
     path = Estimate(value=4.4, interval=None, n=3, method="CUSUM")
     measured = Measurements(trend=TrendMeasured(path=path, limit=4.3, why="below since 2026-W31"))
-    for aware in (True, False):
-        result = one("trend", measured, interval_aware=aware)
+    for rule in RULES:
+        result = one("trend", measured, rule=rule)
         assert (result.status, result.threshold, result.n) == ("fail", 4.3, 3)
         assert result.why == "below since 2026-W31"

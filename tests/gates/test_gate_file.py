@@ -19,21 +19,33 @@ def test_an_empty_file_is_the_default_table() -> None:
 
 def test_a_gate_in_the_file_goes_before_the_table() -> None:
     found = parse_gates(
-        'interval_aware = true\n[gates."pass_at_1[core]"]\nthreshold = 0.9\nlevel = "should"\n'
-        "interval_aware = false\n[gates.loops]\nlevel = 'off'\n"
+        'rule = "shown_good"\n[gates."pass_at_1[core]"]\nthreshold = 0.9\nlevel = "should"\n'
+        "rule = 'value'\n[gates.loops]\nlevel = 'off'\n"
         '[gates."pass_hat_8[hard ones]"]\nthreshold = 0.2\n[ceilings]\n"my flow" = 2\n'
     )
     by_name = {gate.name: gate for gate in found.gates}
     core = by_name["pass_at_1[core]"]
-    assert (core.numbers["threshold"], core.level, core.interval_aware) == (0.9, "should", False)
+    assert (core.numbers["threshold"], core.level, core.rule) == (0.9, "should", "value")
     assert "loops" not in by_name
     hard = by_name["pass_hat_8[hard ones]"]
-    assert (hard.k, hard.tier, hard.level, hard.interval_aware) == (8, "hard ones", "must", True)
+    assert (hard.k, hard.tier, hard.level, hard.rule) == (8, "hard ones", "must", "shown_good")
     assert dict(found.ceilings) == {"my flow": 2}
     assert len(found.gates) == len(DEFAULTS)
     # The table can be left out.
     found = parse_gates("defaults = false\nallow_skipped = true\n[gates.asr]\nthreshold = 0.6")
     assert [(gate.name, gate.allow_skipped) for gate in found.gates] == [("asr", True)]
+
+
+def test_interval_aware_is_read_as_a_rule_with_a_notice() -> None:
+    found = parse_gates("interval_aware = true\n[gates.loops]\nrule = 'shown_good'\n"
+                        "[gates.cost]\ninterval_aware = false")  # fmt: skip
+    by_name = {gate.name: gate.rule for gate in found.gates}
+    assert (by_name["judge"], by_name["loops"], by_name["cost"]) == (
+        "not_shown_bad", "shown_good", "value",
+    )  # fmt: skip
+    (notice,) = found.notices
+    assert 'rule = "not_shown_bad"' in notice
+    assert not parse_gates("interval_aware = false").notices
 
 
 @pytest.mark.parametrize(
@@ -60,6 +72,10 @@ def test_a_gate_in_the_file_goes_before_the_table() -> None:
         ("[gates.human_review]\nminimum_n = 2.5", "'minimum_n' must be a whole number"),
         ("[gates.loops]\nallow_skipped = 1", "'allow_skipped' must be true or false"),
         ("defaults = false", "holds no gate"),
+        ("rule = 'interval'", "'rule' must be one of value, shown_good, not_shown_bad, got"),
+        ("[gates.loops]\nrule = 1", r'\[gates."loops"\]: \'rule\' must be one of'),
+        ("rule = 'value'\ninterval_aware = true", "'rule' and 'interval_aware' are both given"),
+        ("interval_aware = 1", "'interval_aware' must be true or false"),
         ("confidence_level = 1", "'confidence_level' must be from .5 to below 1"),
         ("gates = 3", "'gates' must be a table"),
         ("[ceilings]\na = 0", "'a' must be USD per unit, above 0"),
@@ -100,12 +116,13 @@ simple = st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 scalars = simple | st.lists(st.integers())
 names = st.sampled_from([*DEFAULTS, "asr", "pass_at_3", "speed", "gates"]) | st.text(max_size=8)
 
-keys = st.sampled_from(
-    ["level", "threshold", "allow_skipped", "interval_aware", "minimum_n", "kappa", "margin_pp"]
-)
+keys = st.sampled_from([
+    "level", "threshold", "allow_skipped", "rule", "interval_aware", "minimum_n", "kappa",
+    "margin_pp",
+])  # fmt: skip
 
 tops = st.sampled_from(
-    ["defaults", "interval_aware", "allow_skipped", "confidence_level", "ceilings"]
+    ["defaults", "rule", "interval_aware", "allow_skipped", "confidence_level", "ceilings"]
 )
 
 

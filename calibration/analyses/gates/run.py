@@ -61,6 +61,7 @@ from calibration.analyses.success_rate.from_store import left_out as left_out_of
 from calibration.analyses.success_rate.report import LeftOutRows, Outcomes, ReportOptions
 from calibration.errors import CalibrationError, InputError, LeftOutError
 from calibration.gates.evaluate import (
+    ONE_SIDED,
     CostMeasured,
     GateReport,
     JudgeMeasured,
@@ -113,6 +114,8 @@ CHOSEN = "the labelled runs were chosen, not drawn at random (--design reference
 LABELS_ALONE = frozenset(OF_LABELS).difference(OF_RUNS, FURTHER)
 NO_RUN = "labels of traces that are not among the runs"
 EXAMPLES = 5
+# Each limit of such an interval is a one-sided limit.
+TWO_SIDED = 2 * ONE_SIDED - 1
 MEAN_OVER_TASKS = "mean over tasks"
 GIVEN = "outcomes as given, not calibrated"
 NO_GATE = ("perturbation", "violations")
@@ -616,20 +619,35 @@ class _Gating:
         )
         self.rate = rate_of_counts(self.comparable.runs, **options.resampling(0))
 
+    def _checked(self, labels: LabelFile | None, design: Design) -> LabelCheck:
+        if labels is None:
+            return LabelCheck()
+        return compare_with_labels(
+            self.tables.outcomes,
+            labels,
+            self.read.taxonomy,
+            design=design,
+            confidence_level=self.options.confidence_level,
+        )
+
+    def _sided(
+        self, before: Comparable | None, labels: LabelFile | None, design: Design
+    ) -> Measurements:
+        """Return the measurements with limits that are one-sided 95 % limits each."""
+        options = replace(self.options, confidence_level=TWO_SIDED)
+        twin = _Gating(self.read, self.settings, options, self.place, self.orders)
+        return twin._measured(before, twin._checked(labels, design))
+
     def analysis(
         self, before: Comparable | None, labels: LabelFile | None, design: Design
     ) -> GateAnalysis:
         read, options = self.read, self.options
-        checked = LabelCheck()
-        if labels is not None:
-            checked = compare_with_labels(
-                self.tables.outcomes,
-                labels,
-                read.taxonomy,
-                design=design,
-                confidence_level=options.confidence_level,
-            )
-        report = evaluate(self._measured(before, checked), self.settings)
+        checked = self._checked(labels, design)
+        report = evaluate(
+            self._measured(before, checked),
+            self.settings,
+            sided=self._sided(before, labels, design) if self.settings.by_limits else None,
+        )
         aside = tuple(map(left_out, read.counts.set_aside))
         return GateAnalysis(
             report=report,
@@ -726,6 +744,7 @@ class _Gating:
             )
         if self.tables.repeat and advice(self.tables.n_tasks):
             yield advice(self.tables.n_tasks)
+        yield from self.settings.notices
         if before is None:
             return
         tasks = self.comparable.tasks
@@ -864,7 +883,7 @@ def gate_store(
         orders=_orders(store, loaded.traces["trace_id"], rules),
     )
     return GateAnalysis(
-        report=evaluate(measured, settings),
+        report=evaluate(measured, settings, sided=_sided(store, rates, runs, tables, settings)),
         settings=settings,
         asr=rates.headline,
         rates=rates.human,
@@ -879,6 +898,7 @@ def gate_store(
             *warnings(rates, two_source(rates)),
             *notes(rates),
             *bad_values(counts.signals),
+            *settings.notices,
         ),
         marks=(SIMULATED,) if loaded.simulated else (),
         set_aside=tuple(left_out_of_store(store, rates, counts)),
@@ -949,6 +969,16 @@ def _of_store(
         versus=Against(),
         confidence_level=settings.confidence_level,
     )
+
+
+def _sided(
+    store: Store, found: StoreRates, runs: LoadedRuns, tables: GateTables, settings: GateFile
+) -> Measurements | None:
+    """Return the measurements with one-sided limits; None where no gate needs them."""
+    if not settings.by_limits:
+        return None
+    twin = rates_of_store(store, replace(found.options, confidence_level=TWO_SIDED))
+    return _of_store(twin, runs, tables, replace(settings, confidence_level=TWO_SIDED))
 
 
 def _pass_rate_of_store(found: StoreRates, gate: Setting, settings: GateFile) -> Estimate | str:

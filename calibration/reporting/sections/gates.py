@@ -85,6 +85,10 @@ def verdict(result: GateAnalysis) -> str:
         return f"GATES FAILED: {', '.join(gate.name for gate in blocking)}{risks}"
     if not musts:
         return f"GATES PASSED: none of them is required{risks}"
+    undecided = [of for of in result.report.gates if of.level == "must" and of.status == "open"]
+    if undecided:
+        named = ", ".join(f"{of.name} {of.why}" for of in undecided)
+        return f"GATES OPEN: {len(undecided)} of {len(musts)} must gates open: {named}{risks}"
     passed = musts.count("pass")
     if passed == len(musts):
         return f"GATES PASSED: all {passed} must gates{risks}"
@@ -166,8 +170,8 @@ MAX_TEXT = 4_000
 def junit(result: GateAnalysis, *, at: datetime) -> str:
     """Return one test suite with one case per gate; `at` is written in UTC, as the schema requires.
 
-    A gate that fails the run is a failure. A failed should gate, and an optional gate without a
-    result, are skipped: CI marks failures red although the command exits with 0.
+    A gate that fails the run is a failure. A failed should gate, an open gate and an optional gate
+    without a result are skipped: CI marks failures red although the command exits with 0.
     """
     report = result.report
     skipped = sum(not gate.blocks and gate.status != "pass" for gate in report.gates)
