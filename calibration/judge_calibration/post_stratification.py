@@ -41,6 +41,7 @@ from calibration.statistics.intervals import (
     MINIMUM_UNITS,
     NO_VARIANCE,
     NO_VARIATION,
+    beta_quantile,
     clipped,
     exact_limits,
     logit_interval,
@@ -48,10 +49,12 @@ from calibration.statistics.intervals import (
     resampled_sums,
     two_sided_t,
     two_sided_z,
-    unanimous_interval,
+    unseen_reach,
+    unseen_share,
 )
 
 Estimand = Literal["process", "these_runs"]
+Floor = Literal["gross", "differing"]
 METHOD = "post-stratified residual, logit t"
 BY_TASK = "post-stratified residual, by task over labels and production, logit t"
 SHARES_METHOD = "post-stratified by verdict, exact limits at the effective number of labels"
@@ -62,6 +65,12 @@ FEW_LABELS = 60
 
 # Number of labels near which the limits that hold at every look are tightest.
 TIGHTEST = 200
+
+# Below this share of the labels, the effective ones of a stratum are uneven.
+EVEN = 0.8
+# With fewer labels that differ from their verdict, the limits allow for errors not seen.
+FEW_DIFFERING = 10
+SAME = 1e-12
 
 # Effective labels may exceed one by rounding error alone.
 ROUNDING = 1e-9
@@ -75,6 +84,8 @@ class PostStratified:
     `r_squared` : share of the variance of the labelled scores that verdict and cost explain; labels
     are worth about 1 / (1 - r_squared) times their number. None without variation.
     `variance_labels` : the part of the squared standard error due to the labels.
+    `floor` : what widened the limits because few errors were seen: the gross rate, or the labels
+        that differ from their verdict.
     `residual`, `tasks` : influences of labels and production, and their tasks.
     """
 
@@ -82,6 +93,7 @@ class PostStratified:
     stratum_means: tuple[float | None, ...]
     strata: Strata
     r_squared: float | None
+    floor: tuple[Floor, ...] = ()
     variance_labels: float | None = None
     residual: "Residual | None" = field(default=None, compare=False, repr=False)
     tasks: RepeatedTasks | None = field(default=None, compare=False, repr=False)
@@ -153,15 +165,37 @@ class Joined:
         by_task = self.scale if self.task is None else np.bincount(self.task, weights=self.scale)
         return 1.0 / float(by_task @ by_task)
 
+    def unseen(self, confidence_level: float, shares: FloatArray | None = None) -> float:
+        """Return the largest share of production that may differ where no label does.
+
+        `shares` : of each label in the mean; by default `scale`.
+        """
+        if self.estimand == "these_runs":
+            # Labelled runs are known: only the others may differ.
+            sample = int(1.0 / float(self.scale @ self.scale) + ROUNDING)
+            return unseen_share(round(self.production.n), sample, confidence_level=confidence_level)
+        shares = self.scale if shares is None else shares
+        if self.task is not None:
+            shares = np.bincount(self.task, weights=shares).astype(np.float64)
+        return unseen_reach(shares[shares > 0], confidence_level=confidence_level)
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether weights differ inside a stratum, so that its labels are worth fewer."""
+        return bool((self.labels < EVEN * self.n_labels).any())
+
     def mean(
         self,
         scores: FloatArray,
         predicted: FloatArray | None = None,
         predicted_of: FloatArray | None = None,
+        *,
+        net: bool = True,
     ) -> Residual:
         """Estimate the mean of production from scores of the labels and predictions of all runs.
 
-        `predicted` of the labels and `predicted_of` of production rows are 0 by default.
+        `predicted` of the labels and `predicted_of` of production rows are 0 by default. `net` :
+        whether costs are in the scores.
         """
         times, n_strata = self.production.runs.times, self.share.size
         n_production = float(times.sum())
@@ -189,7 +223,7 @@ class Joined:
         if self.task is None:
             variance = float(parts.sum()) + between
             # Few labels of a stratum with costs rarely show how far costs can move a score.
-            if self.production.has_costs and of_rate and scores.size < FEW_LABELS:
+            if net and self.production.has_costs and of_rate and scores.size < FEW_LABELS:
                 even = self.share**2 @ (pooled / self.n_labels) * (1 + 1 / scores.size)
                 variance = max(variance, float(even) + between)
         else:
@@ -363,16 +397,10 @@ def post_stratified(
         )
     joined = join(labelled, production, estimand=estimand, minimum_labels=minimum_labels)
     scores = labelled.scores(production.tables, net=net)
-    predicted, kept = predictions(joined, labelled, net=net)
-    found = joined.mean(scores, predicted, kept)
-    estimate = limited_rate(
-        found,
-        joined,
-        confidence_level,
-        method=METHOD if joined.task is None else BY_TASK,
-    )
+    _, kept = predictions(joined, labelled, net=net)
+    found, estimate, floor = floored_rate(joined, labelled, confidence_level, net=net)
     if estimand == "process":
-        estimate = with_any_time(estimate)
+        estimate = with_any_time(estimate, floored=bool(floor))
     times = production.runs.times
     in_stratum = np.bincount(joined.stratum_of, weights=times, minlength=joined.share.size)
     promised = np.bincount(joined.stratum_of, weights=times * kept, minlength=joined.share.size)
@@ -383,6 +411,7 @@ def post_stratified(
         estimate=estimate,
         stratum_means=tuple(None if g == UNUSED else float(means[g]) for g in joined.strata.groups),
         strata=joined.strata,
+        floor=floor,
         r_squared=None if total <= 0 else 1 - float(weight @ found.residuals**2) / total,
         variance_labels=None
         if estimate.se is None or estimate.status == NO_VARIATION
@@ -390,6 +419,89 @@ def post_stratified(
         residual=found,
         tasks=joined.tasks,
     )
+
+
+def floored_rate(
+    joined: Joined, labelled: LabelledSample, confidence_level: float, *, net: bool
+) -> tuple[Residual, Estimate, tuple[Floor, ...]]:
+    """Return a rate, its limits with floors where few errors were seen, and which floors moved it.
+
+    A net rate has limits no closer than those of the gross rate, times the share of the credit that
+    costs leave: costs vary a little in every stratum, so that the exact bound is never met. Where
+    these runs are meant or weights are uneven, and fewer than 10 labels differ from their verdict,
+    the limits of both reach as far as the Beta limits of the share of labels that differ in that
+    direction, times how much they differ.
+    """
+    method = METHOD if joined.task is None else BY_TASK
+    predicted, kept = predictions(joined, labelled, net=net)
+    tables = joined.production.tables
+    found = joined.mean(labelled.scores(tables, net=net), predicted, kept, net=net)
+    estimate = limited_rate(found, joined, confidence_level, method=method)
+    floors: list[Floor] = []
+    if net and joined.production.has_costs:
+        _, as_gross, _ = floored_rate(joined, labelled, confidence_level, net=False)
+        times = joined.production.runs.times
+        _, promised = predictions(joined, labelled, net=False)
+        left = float(times @ kept / (times @ promised)) if times @ promised > 0 else 1.0
+        if as_gross.value is not None and as_gross.interval is not None:
+            reach = [left * abs(as_gross.value - limit) for limit in as_gross.interval]
+            estimate = _with_floor(estimate, reach, "gross", floors)
+    if joined.estimand == "these_runs" or joined.is_uneven:
+        reaches = _differing_reach(joined, labelled, confidence_level, net=net)
+        if reaches is not None:
+            between = two_sided_z(confidence_level) ** 2 * found.between
+            outer = [float(np.sqrt(reach**2 + between)) for reach in reaches]
+            estimate = _with_floor(estimate, outer, "differing", floors)
+    return found, estimate, tuple(floors)
+
+
+def _with_floor(
+    estimate: Estimate, reach: list[float], name: Floor, floors: list[Floor]
+) -> Estimate:
+    """Return an estimate whose limits lie at least so far below and above; note what moved them."""
+    if estimate.value is None or estimate.interval is None:
+        return estimate
+    low, high = estimate.interval
+    outer = clipped(min(low, estimate.value - reach[0]), max(high, estimate.value + reach[1]))
+    if outer[0] < low - SAME or outer[1] > high + SAME:
+        floors.append(name)
+        return replace(estimate, interval=outer)
+    return estimate
+
+
+def _differing_reach(
+    joined: Joined, labelled: LabelledSample, confidence_level: float, *, net: bool
+) -> tuple[float, float] | None:
+    """Return how far errors not seen may reach below and above; None where many labels differ."""
+    production, h = joined.production, joined.scale
+    codes = np.asarray(labelled.verdicts)
+    credit = np.broadcast_to(
+        own_rows(production.tables, labelled.table), (codes.size, production.tables.shape[1])
+    )
+    of_class = codes < credit.shape[1]
+    worth = np.where(
+        of_class,
+        credit[np.arange(codes.size), np.minimum(codes, credit.shape[1] - 1)],
+        joined.worth[joined.stratum],
+    )
+    penalty = labelled.penalties if net and labelled.penalties is not None else 0.0
+    as_judged = np.maximum(0.0, worth - penalty)
+    apart = labelled.scores(production.tables, net=net) - as_judged
+    if int((np.abs(apart) > SAME).sum()) >= FEW_DIFFERING:
+        return None
+    m, tail = 1.0 / float(h @ h), (1 - confidence_level) / 2
+    room = float(h @ as_judged), float(h @ np.maximum(0.0, 1 - penalty + 0 * h) - h @ as_judged)
+    finite = 1.0
+    if joined.estimand == "these_runs":
+        finite = float(np.sqrt(1 - codes.size / production.n))
+    reaches = []
+    for side, size in ((apart < -SAME, room[0]), (apart > SAME, room[1])):
+        share = float(h[side].sum())
+        if share > 0:
+            size = float(h[side] @ np.abs(apart[side]) / share)
+        limit = beta_quantile(1 - tail, m * share + 0.5, m * (1 - share) + 0.5)
+        reaches.append(max(0.0, limit - share) * size * finite)
+    return reaches[0], reaches[1]
 
 
 def predictions(
@@ -451,26 +563,26 @@ def promised(
 
 
 def limited_rate(
-    found: Residual, joined: Joined, confidence_level: float, *, units: int | None = None,
+    found: Residual, joined: Joined, confidence_level: float, *, shares: FloatArray | None = None,
     method: str = METHOD,
 ) -> Estimate:  # fmt: skip
-    """Return the estimate of a rate; the exact bound of `units` tasks where no residual varies."""
+    """Return the estimate of a rate; the exact bound where no residual varies.
+
+    `shares` : of each label in the mean, where some of them alone show errors.
+    """
     value, n = min(1.0, max(0.0, found.value)), joined.stratum.size
-    units = joined.units if units is None else units
-    if found.pooled >= NO_VARIANCE or (joined.task is not None and units < MINIMUM_UNITS):
+    few_tasks = joined.task is not None and joined.units < MINIMUM_UNITS
+    if found.pooled >= NO_VARIANCE or few_tasks:
         return rate_limits(
             value, found.variance, df=found.df, joined=joined, method=method,
             confidence_level=confidence_level,
         )  # fmt: skip
     reach = two_sided_z(confidence_level) * np.sqrt(found.between)
-    lower, upper = unanimous_interval(value, units, confidence_level=confidence_level)
-    if joined.estimand == "these_runs":
-        # Labelled runs are known: only the others may differ.
-        unknown = 1 - n / joined.production.n
-        lower, upper = value - unknown * (value - lower), value + unknown * (upper - value)
+    unseen = joined.unseen(confidence_level, shares)
+    kept = value * (1 - unseen)
     return Estimate(
         value=value,
-        interval=clipped(lower - reach, upper + reach),
+        interval=clipped(kept - reach, kept + unseen + reach),
         n=n,
         method="post-stratified residual, exact bound",
         confidence_level=confidence_level,
@@ -516,7 +628,7 @@ def rate_limits(
     )
 
 
-def with_any_time(estimate: Estimate) -> Estimate:
+def with_any_time(estimate: Estimate, *, floored: bool = False) -> Estimate:
     """Add the limits of the asymptotic confidence sequence, tightest near `TIGHTEST` labels.
 
     Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2024), "Time-uniform central limit theory and
@@ -531,9 +643,13 @@ def with_any_time(estimate: Estimate) -> Estimate:
     tuned = (-float(special.lambertw(-squared / np.e, -1).real) - 1) / TIGHTEST
     r = estimate.n * tuned
     wider = float(np.sqrt((r + 1) / r * np.log((r + 1) / squared))) / two_sided_z(level)
-    limits = logit_interval(
-        estimate.value, wider * estimate.se, df=estimate.df, confidence_level=level
-    )
+    if floored and estimate.interval is not None:
+        low, high = (wider * (limit - estimate.value) for limit in estimate.interval)
+        limits = clipped(estimate.value + low, estimate.value + high)
+    else:
+        limits = logit_interval(
+            estimate.value, wider * estimate.se, df=estimate.df, confidence_level=level
+        )
     factor = wider * two_sided_t(level, estimate.df)
     return replace(estimate, any_time=AnyTime(factor=factor, interval=limits))
 

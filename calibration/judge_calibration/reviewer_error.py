@@ -175,7 +175,7 @@ def two_phase(
     alone = joined.mean(scores, *predictions(joined, first, net=net))
     found, of_overlap = phases.corrected(alone, seconds - scores)
     reviewers = of_overlap * (1 - n_overlap / n)
-    estimate = limited_rate(found, joined, confidence_level, units=n_overlap, method=METHOD)
+    estimate = limited_rate(found, joined, confidence_level, shares=phases.scale, method=METHOD)
     return TwoPhase(
         estimate=with_any_time(estimate),
         first=alone.value,
@@ -314,10 +314,14 @@ class _Phases:
         return _sums(self.of_label, values, self.share.size)
 
     @property
+    def scale(self) -> FloatArray:
+        """Weight of each label in the mean over the overlap; 0 outside of it."""
+        return np.asarray((self.share / self._sum(self.weight))[self.of_label] * self.weight)
+
+    @property
     def effective(self) -> float:
         """Effective number of traces of the overlap."""
-        scale = (self.share / self._sum(self.weight))[self.of_label] * self.weight
-        return 1.0 / float(scale @ scale)
+        return 1.0 / float(self.scale @ self.scale)
 
     def corrected(self, first: Residual, apart: FloatArray) -> tuple[Residual, float]:
         """Add the mean of `apart` over the overlap; also return the variance of that mean."""

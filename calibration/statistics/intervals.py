@@ -120,6 +120,51 @@ def unanimous_interval(
     return max(lowest, kept + lowest * share), min(highest, kept + highest * share)
 
 
+def unseen_reach(shares: FloatArray, *, confidence_level: float) -> float:
+    """Return the largest mean of errors of which no unit shows one, where units count unequally.
+
+    Unit i has the share h_i of the mean. The mean sum h_i q_i is the largest for which no unit is
+    wrong with probability alpha/2: q_i = max(0, 1 - x/h_i), with x from prod (1 - q_i) = alpha/2.
+    With equal shares it is the Clopper-Pearson limit of `zero_event_upper_bound`.
+
+    Parameters
+    ----------
+    shares : float array, shape (n,)
+        Positive, summing to 1.
+
+    Examples
+    --------
+    >>> unseen_reach(np.full(20, 0.05), confidence_level=0.95)
+    0.16843
+    >>> unseen_reach(np.array([0.9, 0.1]), confidence_level=0.95)
+    0.875
+    """
+    largest = np.sort(shares)[::-1]
+    logs = np.log(largest)
+    # The first m units are the ones that may be wrong; x lies between the m-th and the next.
+    x = (np.log((1 - confidence_level) / 2) + np.cumsum(logs)) / np.arange(1, logs.size + 1)
+    m = int(np.argmax(x >= np.append(logs[1:], -inf)))
+    return float((largest[: m + 1] - np.exp(x[m])).sum())
+
+
+def unseen_share(population: int, sample: int, *, confidence_level: float) -> float:
+    """Return the largest share of a population of which a sample shows none.
+
+    The largest M of N that a random sample of n misses with probability alpha/2 or more.
+
+    >>> unseen_share(400, 40, confidence_level=0.95)
+    0.0825
+    """
+    tail = float(np.log((1 - confidence_level) / 2))
+    wrong = np.arange(max(0, population - sample) + 1)
+    right = population - wrong
+    missed = (
+        special.gammaln(right + 1.0) - special.gammaln(right - sample + 1.0)
+        - special.gammaln(population + 1.0) + special.gammaln(population - sample + 1.0)
+    )  # fmt: skip
+    return float(wrong[missed >= tail - 1e-12].max(initial=0) / population)
+
+
 def jackknife_se(left_out: FloatArray, multiplicity: NDArray[np.int64]) -> float:
     """Return the delete-one standard error from the values with one item of each pattern left out.
 
