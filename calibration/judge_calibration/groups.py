@@ -58,8 +58,14 @@ from calibration.statistics.random_effects import Shrunk, shrunk_means
 GROUPS_FOR_POOLING, LABELS_FOR_POOLING = 3, PROBABILITY_SAMPLE_MIN
 
 LABELS_FOR_DIRECT = 50
+# A group whose judge errs by so many standard errors more or less than the median keeps its own
+# labels; below so many labelled tasks its limits are the outer ones of both.
+FAR, FEW_LABELS = 1.0, 15
+# Between this and 1 less this, limits of a slice are formed on the logit scale.
+LOGIT_FROM = 0.2
 VERDICTS_FOR_DIRECT = 2
 POOLED = "judge error of the group, shrunk toward that of all groups (empirical Bayes), logit"
+APART = "own labels, not pooled: differs from the others, logit"
 OWN = "own labels, variance pooled over groups, logit t"
 UNLABELLED = "no label of its own: label some of its traces"
 POOLED_DIFFERENCE = "both on their own labels, variance pooled over groups, t"
@@ -124,6 +130,7 @@ class GroupEstimate:
     judge errs in this group as in all groups together.
 
     `own_weight` : share of its own labels in the judge's error, from 0 to 1; None unless pooled.
+    `own` : whether it keeps its own labels, because the judge errs otherwise in the other groups.
     """
 
     name: str
@@ -133,6 +140,7 @@ class GroupEstimate:
     n_labels: int
     n_production: int
     own_weight: float | None = None
+    own: bool = False
 
 
 def is_direct(group: LabelledGroup, *, design: Design, least: int = LABELS_FOR_DIRECT) -> bool:
@@ -340,8 +348,19 @@ class _Pooled:
         at, shrunk, z = self.place[name], self.shrunk[column], two_sided_z(confidence_level)
         if shrunk is None:
             return self.own(name, confidence_level, column)
-        error, se = float(shrunk.values[at]), float(shrunk.reaches[at]) / z
-        return self._limited(at, column, error, se, np.inf, POOLED, confidence_level)
+        one, level = self.slices[at], confidence_level
+        pooled, own = (
+            self._limited(at, column, float(error), float(reach) / z, np.inf, method, level)
+            for error, reach, method in (
+                (shrunk.values[at], shrunk.reaches[at], POOLED),
+                (one.error[column], shrunk.own_reaches[at], APART),
+            )
+        )
+        found = own if shrunk.far[at] else pooled
+        if one.units >= FEW_LABELS or pooled.interval is None or own.interval is None:
+            return found
+        low, high = zip(pooled.interval, own.interval, strict=True)
+        return replace(found, interval=(min(low), max(high)))
 
     def own(self, name: str, confidence_level: float, column: int = 0) -> Estimate:
         """Estimate the score or a class share of one group from its own labels."""
@@ -362,8 +381,12 @@ class _Pooled:
             low, high = unanimous_interval(value, one.units, confidence_level=level)
             reach = two_sided_z(level) * np.sqrt(between)
             limits = clipped(low - reach, high + reach)
-        elif 0 < value < 1:
+        elif LOGIT_FROM <= value <= 1 - LOGIT_FROM:
             limits = logit_interval(value, whole, df=df, confidence_level=level)
+        elif 0 < value < 1:
+            # Near 0 and 1 the limits of few labels on the logit scale are far too wide.
+            reach = two_sided_t(level, df) * whole
+            limits = clipped(value - reach, value + reach)
         else:
             limits = exact_limits(value, one.labels, level)
         return Estimate(
@@ -398,6 +421,8 @@ def _pool(groups: Sequence[LabelledGroup], shared: SharedCalibration) -> _Pooled
                 errors[:, column],
                 variances[:, column],
                 df=df,
+                own_variances=np.array([one.own[column] for one in slices]),
+                far=FAR,
                 confidence_level=shared.confidence_level,
             )
             for column in range(within.size)
@@ -470,7 +495,7 @@ def estimate_groups(
 
 def _of_pool(group: LabelledGroup, pooled: _Pooled, confidence_level: float) -> GroupEstimate:
     n_labels, at = int(group.labelled.verdicts.size), pooled.place.get(group.name)
-    weight = None
+    weight, own = None, False
     if at is None:
         estimate = not_estimable(UNLABELLED, method=POOLED, confidence_level=confidence_level)
         shares = (estimate,) * group.production.credit.size
@@ -481,7 +506,9 @@ def _of_pool(group: LabelledGroup, pooled: _Pooled, confidence_level: float) -> 
         )
         total = sum(share.value or 0.0 for share in of_classes) or 1.0
         shares = tuple(_divided(share, total) for share in of_classes)
-        weight = 1.0 if pooled.shrunk[0] is None else float(pooled.shrunk[0].kept[at])
+        of_rate = pooled.shrunk[0]
+        own = of_rate is not None and bool(of_rate.far[at])
+        weight = 1.0 if of_rate is None or own else float(of_rate.kept[at])
     return GroupEstimate(
         name=group.name,
         kind="pooled",
@@ -490,6 +517,7 @@ def _of_pool(group: LabelledGroup, pooled: _Pooled, confidence_level: float) -> 
         n_labels=n_labels,
         n_production=group.production.n,
         own_weight=weight,
+        own=own,
     )
 
 

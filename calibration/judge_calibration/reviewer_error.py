@@ -40,6 +40,9 @@ TOO_FEW = "no traces that two reviewers labelled: have a second reviewer label a
 
 # With fewer reviewers nothing can be learned about one from the others.
 SHRUNK_FROM = 4
+# A reviewer so many standard errors from the median keeps the own mean; below so many shared traces
+# the limits are the outer ones of both.
+FAR, FEW_SHARED = 0.5, 30
 
 # Fewest traces of the overlap for a rate that carries the errors of reviewers.
 OVERLAP_MIN = 30
@@ -358,8 +361,9 @@ def reviewer_effects(
 
     The mean difference of each reviewer over the shared traces; of four reviewers or more it is
     shrunk toward that of all, for few traces show little of one reviewer. Errors on different
-    traces are independent and vary alike for all reviewers. Limits hold on average over the
-    reviewers: one who differs from many others is pulled toward them.
+    traces are independent and vary alike for all reviewers. One who is further than half a standard
+    error from the median keeps the own mean, with the larger of the two variances; below 30 shared
+    traces the limits are the outer ones of both.
 
     Parameters
     ----------
@@ -405,14 +409,28 @@ def reviewer_effects(
         return (refused,) * n.size
     values, variances = means.copy(), squares / df / np.maximum(1, n)
     reaches = two_sided_t(level, df) * np.sqrt(variances)
+    lows, highs = values - reaches, values + reaches
     if squares > 0 and known.sum() >= SHRUNK_FROM:
-        found = shrunk_means(means[known], variances[known], df=df, confidence_level=level)
-        values[known], reaches[known] = found.values, found.reaches
+        spread = np.where(given, apart - means, 0.0)
+        alone = (spread**2).sum(axis=0) / np.maximum(1, n - 1) / np.maximum(1, n)
+        found = shrunk_means(
+            means[known], variances[known], df=df, own_variances=alone[known], far=FAR,
+            confidence_level=level,
+        )  # fmt: skip
+        values[known] = np.where(found.far, means[known], found.values)
+        ends = [
+            np.stack([found.values + side * found.reaches, means[known] + side * found.own_reaches])
+            for side in (-1, 1)
+        ]
+        few = n[known] < FEW_SHARED
+        for limits, both, outer in ((lows, ends[0], np.min), (highs, ends[1], np.max)):
+            one = np.where(found.far, both[1], both[0])
+            limits[known] = np.where(few, outer(both, axis=0), one)
     nobody = f"no interval: no reviewer differs on the {total:,} shared labels"
     return tuple(
         Estimate(
             value=float(value),
-            interval=(float(value - reach), float(value + reach)) if squares > 0 else None,
+            interval=(float(low), float(high)) if squares > 0 else None,
             n=int(count),
             method=EFFECTS_METHOD,
             confidence_level=level,
@@ -420,7 +438,7 @@ def reviewer_effects(
         )
         if count
         else not_estimable(TOO_FEW, method=EFFECTS_METHOD, confidence_level=level)
-        for value, reach, count in zip(values, reaches, n.tolist(), strict=True)
+        for value, low, high, count in zip(values, lows, highs, n.tolist(), strict=True)
     )
 
 

@@ -636,7 +636,8 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
     ),
     "calibration.analyses.judge.groups.GroupRow": (
         "kind=net.kind net=net.estimate gross=gross.estimate n_labels=net.n_labels "
-        "n_production=net.n_production own_weight=net.own_weight leniency",
+        "n_production=net.n_production own_weight=net.own_weight "
+        "own=net.own leniency",
     ),
     "calibration.analyses.judge.groups.GroupPair": (
         "first=net.first second=net.second kind=net.kind may_gate=net.may_gate net gross "

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.statistics.estimate import FloatArray
+from calibration.statistics.estimate import BoolArray, FloatArray
 from calibration.statistics.intervals import two_sided_t
 
 # Steps of the bisection for the variance between groups: below rounding error.
@@ -18,6 +18,9 @@ class Shrunk:
     `values`, `reaches`, shape (n_groups,) : shrunk means and half-widths of their intervals.
     `kept` : share B of each group's own distance from the common mean that is kept.
     `common`, `between` : mean of all groups, and variance of the true means.
+    `far` : groups too far from the others to borrow from them.
+    `own_reaches` : half-widths of the means as they are, each with the larger of its own variance
+        and the given one.
     """
 
     values: FloatArray
@@ -25,10 +28,18 @@ class Shrunk:
     kept: FloatArray
     common: float
     between: float
+    far: BoolArray
+    own_reaches: FloatArray
 
 
 def shrunk_means(
-    means: FloatArray, variances: FloatArray, *, df: float, confidence_level: float = 0.95
+    means: FloatArray,
+    variances: FloatArray,
+    *,
+    df: float,
+    own_variances: FloatArray | None = None,
+    far: float = np.inf,
+    confidence_level: float = 0.95,
 ) -> Shrunk:
     """Shrink the means of groups toward their common mean (empirical Bayes).
 
@@ -45,6 +56,11 @@ def shrunk_means(
         Squared standard errors of the means, above zero.
     df : float
         Degrees of freedom of the variances.
+    own_variances : float array, shape (n_groups,), optional
+        Squared standard errors from each group alone.
+    far : float, optional
+        A group further than so many standard errors from the median of the means is far from the
+        others. Borrowing would draw a group in which the judge is blind to the good ones.
     confidence_level : float, default 0.95
 
     Returns
@@ -99,6 +115,9 @@ def shrunk_means(
         kept=kept,
         common=common,
         between=between,
+        far=np.abs(means - np.median(means)) > far * np.sqrt(variances),
+        own_reaches=two_sided_t(confidence_level, df)
+        * np.sqrt(variances if own_variances is None else np.maximum(variances, own_variances)),
     )
 
 

@@ -1,9 +1,7 @@
 """Every gate passes, fails, is skipped and is not estimable; what blocks a run."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,14 +29,13 @@ from calibration.statistics.intervals import (
 )
 from calibration.success_rate.pass_at_k import pass_hat_k
 from tests.classes import OUTCOMES
+from tests.golden_cases import headline_2
 from tests.success_rate.test_pass_at_k import entries
-
-GOLDEN = Path(__file__).parents[1] / "golden" / "headline_2.json"
 
 
 def exact() -> Iterator[tuple[int, float, dict[str, float]]]:
     """Yield the tasks, the true rate, and the chance not to fail by each rule, at .8."""
-    (case,) = (c for c in json.loads(GOLDEN.read_text("utf-8"))["cases"] if c["name"] == "gates")
+    case = headline_2()["gates"]
     given, expected = case["inputs"], case["expected"]
     for row, n in enumerate(given["n"]):
         for column, true in enumerate(given["true"]):

@@ -1,9 +1,6 @@
 """Limits where few errors were seen: the exact bound, and the floors of net rates."""
 
 import io
-import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,11 +21,9 @@ from calibration.judge_calibration.samples import (
 )
 from calibration.statistics.intervals import unseen_reach, unseen_share
 from tests.classes import OUTCOMES
+from tests.golden_cases import headline_2
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "headline_2.json"
-CASES: dict[str, dict[str, Any]] = {
-    case["name"]: case for case in json.loads(GOLDEN.read_text("utf-8"))["cases"]
-}
+CASES = headline_2()
 RATES = ("net_no_error_seen", "net_few_errors", "these_runs_few_errors")
 
 
@@ -103,7 +98,8 @@ def test_the_bound_is_the_worst_case_that_no_label_shows() -> None:
         root = optimize.brentq(
             lambda y, h=h: np.minimum(0, y - np.log(h)).sum() - np.log(0.05), -60, 0
         )
-        assert bound == pytest.approx(float((h * np.maximum(0, 1 - np.exp(root) / h)).sum()))
+        by_root = h @ np.maximum(0, 1 - np.exp(root) / h)
+        assert bound == pytest.approx(float(by_root))
         for tried in rng.dirichlet(np.ones(n), size=200):
             assert h @ (1 - 0.05**tried) <= bound + 1e-12
 
@@ -111,9 +107,11 @@ def test_the_bound_is_the_worst_case_that_no_label_shows() -> None:
 @pytest.mark.parametrize(("population", "sample"), [(400, 40), (60, 59), (60, 60), (1000, 3)])
 def test_the_share_of_a_finite_population(population: int, sample: int) -> None:
     wrong = round(population * unseen_share(population, sample, confidence_level=0.95))
-    missed = stats.hypergeom(population, np.array([wrong, wrong + 1]), sample).pmf(0)
-    assert missed[0] >= 0.025
-    assert wrong + sample == population or missed[1] < 0.025
+    missed, more = (
+        float(stats.hypergeom.pmf(0, population, number, sample)) for number in (wrong, wrong + 1)
+    )
+    assert missed >= 0.025
+    assert wrong + sample == population or more < 0.025
 
 
 def test_a_floor_never_narrows_and_needs_costs() -> None:

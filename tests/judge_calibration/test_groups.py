@@ -1,9 +1,11 @@
 """Groups that share one calibration, their differences, and whether the judge errs alike."""
 
+import io
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
@@ -26,6 +28,7 @@ from calibration.judge_calibration.samples import (
     production_sums,
     production_sums_from_counts,
 )
+from tests.golden_cases import headline_2
 
 NAMES = ("complete", "failed")
 TABLE = [[80, 20], [10, 90]]
@@ -373,3 +376,41 @@ def test_permutation_p_values_are_uniform_when_rates_are_equal() -> None:
         )
         rejected += found.p_value is not None and found.p_value <= 0.05
     assert 4 <= rejected <= 28
+
+
+def test_golden_slices() -> None:
+    """One workflow of seven has a judge who passes what failed; one has eight labels."""
+    case = headline_2()["slices_one_lenient_workflow"]
+    given, expected = case["inputs"], case["expected"]
+    labels, runs = (pd.read_csv(io.StringIO(given[f"{of}_csv"])) for of in ("human", "verdicts"))
+    runs["code"] = runs["outcome"].map(FIVE_NAMES.index)
+    rows = labels.merge(runs, on="trace_id", suffixes=("", "_judged"))
+    groups = [
+        LabelledGroup(
+            name=str(name),
+            labelled=LabelledSample(
+                human=np.eye(5)[of_one["outcome"].map(FIVE_NAMES.index)],
+                verdicts=of_one["code"].to_numpy(),
+            ),
+            production=production_sums(
+                runs.loc[runs["workflow"] == name, "code"].to_numpy(), None,
+                credit=given["credit"], n_verdicts=5,
+            ),
+        )
+        for name, of_one in rows.groupby("workflow")
+    ]  # fmt: skip
+    found = estimate_groups(groups, SharedCalibration(table=np.eye(5), names=FIVE_NAMES))
+    assert [one.n_labels for one in found] == given["labels"]
+    assert [one.own for one in found] == expected["own"]
+    limits = [one.estimate.interval or (np.nan, np.nan) for one in found]
+    for name, values in (
+        ("value", [one.estimate.value for one in found]),
+        ("low", [low for low, _ in limits]),
+        ("high", [high for _, high in limits]),
+    ):
+        assert values == pytest.approx(expected[name], rel=1e-9)
+    # Without the rule the lenient workflow is drawn toward the others.
+    at = int(np.argmin(expected["value"]))
+    deltas = np.array(given["mean_gap"])
+    assert expected["own"][at]
+    assert deltas[at] == deltas.min()

@@ -17,7 +17,9 @@ from calibration.judge_calibration.reviewer_error import (
     two_phase_shares,
 )
 from calibration.judge_calibration.samples import LabelledSample, production_sums_from_counts
+from tests.golden_cases import headline_2
 
+CASES = headline_2()
 CREDIT = np.array([1.0, 0.0])
 TWO = np.eye(2)
 PRODUCTION = production_sums_from_counts([600, 400], credit=CREDIT)
@@ -165,7 +167,10 @@ def test_reviewers_who_never_differ_have_no_interval() -> None:
 
 
 def test_four_reviewers_are_shrunk_toward_each_other() -> None:
-    """Of 300 shared traces the first calls every tenth failure a success; costs take .2."""
+    """Of 300 shared traces the first calls every tenth failure a success; costs take .2.
+
+    The three who are near the median are drawn to .01, and the first, far from it, keeps .04.
+    """
     settled = np.arange(300) % 2
     first = np.where(np.arange(300) % 20 == 1, 0, settled)
     codes = np.column_stack([first, settled, settled, settled])
@@ -176,10 +181,35 @@ def test_four_reviewers_are_shrunk_toward_each_other() -> None:
     spread = 15 * 0.8**2 - 300 * 0.04**2
     reach = stats.t.ppf(0.975, 897) * (spread / 897 / 300) ** 0.5
     assert of_three[1].interval == pytest.approx((-reach, reach))
-    found = [one.value or 0.0 for one in reviewer_effects(codes, settled, scores)]
+    found = reviewer_effects(codes, settled, scores)
     variance, between = spread / 1196 / 300, (0.03**2 + 3 * 0.01**2) / 3
-    assert found[0] == pytest.approx(0.01 + 0.03 * (1 - variance / between))
-    assert sum(found) == pytest.approx(0.04)
+    assert [one.value for one in found[1:]] == pytest.approx([0.01 * variance / between] * 3)
+    assert found[0].value == pytest.approx(0.04)
+    # Its own variance, 15 of 300, is four times the pooled one.
+    reach = stats.t.ppf(0.975, 1196) * (spread / 299 / 300) ** 0.5
+    assert found[0].interval == pytest.approx((0.04 - reach, 0.04 + reach))
+
+
+def test_golden_reviewers() -> None:
+    """Each labels traces of his own here: only the differences count."""
+    case = CASES["reviewer_effects"]
+    differences = case["inputs"]["differences"]
+    n = sum(map(len, differences))
+    codes, scores = np.full((n, len(differences)), -1), np.zeros((n, 2))
+    owner = np.repeat(np.arange(len(differences)), list(map(len, differences)))
+    codes[np.arange(n), owner], scores[:, 1] = 1, np.concatenate(differences)
+    found = reviewer_effects(codes, np.zeros(n, dtype=np.int64), scores)
+    limits = [one.interval or (np.nan, np.nan) for one in found]
+    for name, values in (
+        ("value", [one.value for one in found]),
+        ("low", [low for low, _ in limits]),
+        ("high", [high for _, high in limits]),
+    ):
+        assert values == pytest.approx(case["expected"][name], rel=1e-9)
+    # The rule of before draws the first two, who differ, toward the others.
+    means = np.array([np.mean(of_one) for of_one in differences])
+    far = np.abs(means - np.median(means)) > 0.05
+    assert far.tolist()[:1] == case["expected"]["own"][:1] == [True]
 
 
 def test_the_ceiling_follows_the_share_of_single_labels() -> None:

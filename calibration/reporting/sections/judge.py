@@ -949,6 +949,11 @@ def _groups(result: GroupRates) -> Section:
         remarks.append(f"and {len(result.groups) - len(rows):,} more, all of them in --json")
     if any(row.net.kind == "pooled" for row in rows):
         remarks.append(f"~ {BORROWED}")
+    apart = [row.name for row in rows if row.net.own]
+    if apart:
+        named = ", ".join(apart[:10])
+        verb = "differs" if len(apart) == 1 else "differ"
+        remarks.append(Name(f"own labels, not pooled: {verb} from the others: {named:.300}"))
     if any(row.net.kind == "synthetic" for row in rows):
         remarks.append(
             f"~ synthetic, with the judge's error rates of all groups: {SYNTHETIC[result.design]}"
@@ -959,7 +964,8 @@ def _groups(result: GroupRates) -> Section:
         (result.by, "labels", "judged", "net of cost", "before cost penalty", "judge lenient by"),
         [
             (
-                Name(row.name + " ~" * (row.net.kind != "direct")), f"{row.net.n_labels:,}",
+                Name(row.name + " ~" * (row.net.kind != "direct" and not row.net.own)),
+                f"{row.net.n_labels:,}",
                 f"{row.net.n_production:,}", percent_cell(row.net.estimate),
                 percent_cell(row.gross.estimate),
                 figure(row.leniency.estimate),
