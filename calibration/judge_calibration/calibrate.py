@@ -55,6 +55,7 @@ from calibration.judge_calibration.samples import (
     judge_shares,
     production_sums,
     production_sums_from_counts,
+    tasks_of,
     validated_credit,
     validated_human,
     with_enough_labels,
@@ -338,7 +339,11 @@ class Case:
         these = self.settings.estimand == "these_runs"
         population = self.production.n if these else None
         strata = self.labelled.strata
-        return human_only(scores, strata=strata, population=population, **self.sampled)
+        # Few tasks in production say as little of tasks like these as few labelled ones.
+        most = np.inf if these else tasks_of(None, 0, self.population.runs, shared=False).df()
+        return human_only(
+            scores, strata=strata, population=population, most_df=most, **self.sampled
+        )
 
     @property
     def unscored(self) -> bool:

@@ -290,7 +290,7 @@ def _effects(
     """Return design effects: variance by task over that of single runs, and t over normal."""
     if tasks.shared:
         parts, alone = (sum(parts),) * 2, (sum(alone),) * 2
-    wider = (two_sided_t(confidence_level, tasks.df) / two_sided_z(confidence_level)) ** 2
+    wider = (two_sided_t(confidence_level, tasks.df()) / two_sided_z(confidence_level)) ** 2
     reference, production = (
         max(1.0, wider * new / old) if old > 0 else 1.0
         for new, old in zip(parts, alone, strict=True)
@@ -318,7 +318,7 @@ def at_effective_size(
 def _estimate(
     value: float, variance: float, *, n: int, tasks: RepeatedTasks, confidence_level: float
 ) -> Estimate:
-    quantile = two_sided_t(confidence_level, tasks.df)
+    quantile = two_sided_t(confidence_level, tasks.df())
     se = float(np.sqrt(max(0.0, variance)))  # rounding can leave -1e-18 where it is zero
     lower, upper = value - quantile * se, value + quantile * se
     method = DELTA_BY_TASK if tasks.repeat else DELTA_METHOD
@@ -332,7 +332,7 @@ def _estimate(
         confidence_level=confidence_level,
         status=OK,
         se=se,
-        df=tasks.df if tasks.repeat else None,
+        df=tasks.df() if tasks.repeat else None,
     )
     if tasks.units is None or tasks.units >= MINIMUM_UNITS:
         return found

@@ -227,7 +227,7 @@ class Joined:
                 even = self.share**2 @ (pooled / self.n_labels) * (1 + 1 / scores.size)
                 variance = max(variance, float(even) + between)
         else:
-            df = min(df, self.tasks.df)
+            df = min(df, self.tasks.df(self.scale))
         return Residual(
             value=value,
             d=d,
@@ -245,7 +245,7 @@ class Joined:
 
         Influences are those of `Residual`; tasks that both sources know count once.
         """
-        return self.tasks.variance(in_labels, in_production)
+        return self.tasks.variance(in_labels, in_production, self.scale)
 
 
 def _satterthwaite(parts: FloatArray, labels: FloatArray) -> float:

@@ -282,9 +282,9 @@ def ppi_plus_plus(
         # The mean is over `read`: production, with or without the labels.
         added = each * (proxy - read.mean) * np.sign(read.n - production.n)
         variance, of_production = tasks.variance(
-            influence + added, production.n * each * (of_runs - read.mean)
+            influence + added, production.n * each * (of_runs - read.mean), shares
         )
-        units, df, method = tasks.units, tasks.df, BY_TASK
+        units, df, method = tasks.units, tasks.df(shares), BY_TASK
     else:
         units, df, method = None if index is None else int(index.max()) + 1, np.inf, METHOD
         if index is not None:

@@ -19,6 +19,7 @@ from calibration.statistics.estimate import (
     validated_codes,
     validated_weights,
 )
+from calibration.statistics.means import df_of_tasks, variance_of_tasks
 
 NO_LABELS = "no labelled traces with a verdict: label some"
 
@@ -221,40 +222,57 @@ class RepeatedTasks:
         return min(counts, default=None)
 
     @property
-    def df(self) -> float:
-        """Degrees of freedom of a variance by task: infinite where no task repeats."""
-        found = np.inf
-        if self.labels is not None:
-            found = np.unique(self.labels).size - 1.0
-        if self.runs is not None:
-            sizes = np.bincount(self.runs, weights=self.times)
-            found = min(found, float(sizes.sum()) ** 2 / float(sizes @ sizes) - 1)
-        return max(1.0, found)
+    def of_production(self) -> FloatArray:
+        """Share of each task in the runs of production; empty where none is known."""
+        if self.runs is None:
+            return np.zeros(0)
+        shares = self.times / self.times.sum()
+        return np.bincount(self.runs, weights=shares).astype(np.float64)
 
-    def variance(self, in_labels: FloatArray, in_production: FloatArray) -> tuple[float, float]:
+    def of_labels(self, shares: FloatArray | None = None) -> FloatArray:
+        """Share of each labelled task, the labels having `shares`, or equal ones."""
+        if self.labels is None:
+            return np.zeros(0)
+        own = np.full(self.labels.size, 1 / self.labels.size) if shares is None else shares
+        return np.bincount(self.labels, weights=own).astype(np.float64)
+
+    def df(self, shares: FloatArray | None = None) -> float:
+        """Return the df of a variance by task, of the source with fewer; infinite without tasks.
+
+        `shares` : of the labels in the mean, equal ones by default.
+        """
+        known = (self.of_labels(shares), self.of_production)
+        return max(1.0, min((df_of_tasks(one) for one in known if one.size), default=np.inf))
+
+    def variance(
+        self, in_labels: FloatArray, in_production: FloatArray, shares: FloatArray | None = None
+    ) -> tuple[float, float]:
         """Return the variance of a mean by its influences, and the part due to production.
 
-        `in_labels` are influences of the labels, `in_production` N times those of the runs.
+        `in_labels` are influences of the labels, `in_production` N times those of the runs;
+        `shares` as in `df`. Each task counts as in `variance_of_tasks`.
         """
         n = float(self.times.sum())
         in_runs = self.times * in_production / n
+        of_production = self.of_production
         if self.shared and self.labels is not None and self.runs is not None:
             n_tasks = int(max(self.labels.max(initial=-1), self.runs.max())) + 1
-            of_runs = np.bincount(self.runs, weights=in_runs, minlength=n_tasks)
+            of_runs = np.bincount(self.runs, weights=in_runs, minlength=n_tasks).astype(np.float64)
             of_labels = np.bincount(self.labels, weights=in_labels, minlength=n_tasks)
-            return _of_tasks(of_labels + of_runs), _of_tasks(of_runs)
+            sizes = np.append(of_production, np.zeros(n_tasks - of_production.size))
+            return (
+                variance_of_tasks(of_labels + of_runs, sizes),
+                variance_of_tasks(of_runs, sizes),
+            )
         if self.runs is None:
             between = float(self.times @ in_production**2) / n**2
         else:
-            between = _of_tasks(np.bincount(self.runs, weights=in_runs))
+            by_task = np.bincount(self.runs, weights=in_runs).astype(np.float64)
+            between = variance_of_tasks(by_task, of_production)
         if self.labels is None:
             return float(in_labels @ in_labels) + between, between
-        return _of_tasks(np.bincount(self.labels, weights=in_labels)) + between, between
-
-
-def _of_tasks(influence: ArrayLike) -> float:
-    psi = np.asarray(influence, dtype=np.float64)
-    return psi.size / max(1, psi.size - 1) * float(psi @ psi)
+        by_task = np.bincount(self.labels, weights=in_labels).astype(np.float64)
+        return variance_of_tasks(by_task, self.of_labels(shares)) + between, between
 
 
 def tasks_of(

@@ -7,7 +7,7 @@ shapes differ, a weight is not positive and finite, or a value is outside its ra
 """
 
 from dataclasses import dataclass, replace
-from math import exp, sqrt
+from math import exp, inf, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -238,6 +238,38 @@ class HajekMean:
         return sqrt(self.variance)
 
 
+def variance_of_tasks(influence: FloatArray, shares: FloatArray) -> float:
+    """Return the variance of a mean from the influences of tasks of unequal size.
+
+    Every squared influence counts 1 / (1 - h) times, h being the share of the task in the mean: a
+    task moves the mean that its influence is measured from. Equal tasks: G / (G - 1).
+
+    Parameters
+    ----------
+    influence, shares : float array, shape (n_tasks,)
+        `shares` sum to 1.
+
+    Examples
+    --------
+    .1^2 / .5 + 2 x .05^2 / .75:
+
+    >>> variance_of_tasks(np.array([0.1, -0.05, -0.05]), np.array([0.5, 0.25, 0.25]))
+    0.026667
+    """
+    if shares.size < 2:
+        return 0.0
+    return float((influence**2 / np.maximum(1 - shares, np.finfo(np.float64).tiny)).sum())
+
+
+def df_of_tasks(shares: FloatArray) -> float:
+    """Return the degrees of freedom of a variance by task: the effective tasks less one.
+
+    >>> df_of_tasks(np.array([0.5, 0.25, 0.25]))
+    1.66667
+    """
+    return 1.0 / float(shares @ shares) - 1
+
+
 def hajek_mean(
     values: FloatArray,
     *,
@@ -247,7 +279,8 @@ def hajek_mean(
     """Return the weighted mean of a probability sample of at least one value.
 
     Variance: G / (G - 1) times the sum over the G units of their squared influence, the influence
-    being the sum of w (value - mean) / sum w over the values of the unit.
+    being the sum of w (value - mean) / sum w over the values of the unit. Clusters: as
+    `variance_of_tasks`, with their shares of the weights.
 
     References
     ----------
@@ -266,10 +299,15 @@ def hajek_mean(
     value = float(weight @ values / weight.sum())
     influence = weight * (values - value) / weight.sum()
     if index is not None:
-        influence = np.bincount(index, weights=influence)
+        shares = np.bincount(index, weights=weight / weight.sum()).astype(np.float64)
+        by_task = np.bincount(index, weights=influence).astype(np.float64)
+        return HajekMean(
+            value=value, variance=variance_of_tasks(by_task, shares), units=shares.size,
+            clustered=True, freedom=df_of_tasks(shares),
+        )  # fmt: skip
     units = influence.size
     variance = units / (units - 1) * float(influence @ influence) if units > 1 else 0.0
-    return HajekMean(value=value, variance=variance, units=units, clustered=index is not None)
+    return HajekMean(value=value, variance=variance, units=units, clustered=False)
 
 
 def stratified_mean(
@@ -336,6 +374,7 @@ def human_only(
     clusters: NDArray[np.generic] | None = None,
     strata: NDArray[np.generic] | None = None,
     population: int | None = None,
+    most_df: float = inf,
     confidence_level: float = 0.95,
 ) -> Estimate:
     """Estimate ASR from the labelled traces alone, without the judge.
@@ -355,6 +394,8 @@ def human_only(
         Number of runs that the traces were drawn from, one by one, where the mean of these runs is
         asked and not that of runs like them: the variance is 1 - n / population of that, and tasks
         play no part.
+    most_df : float, optional
+        Degrees of freedom of the tasks of production, where these repeat.
 
     Examples
     --------
@@ -394,6 +435,7 @@ def human_only(
         interval, se = clipped(low - reach, high + reach), mean.se
     else:
         status, se = OK, mean.se
+        mean = replace(mean, freedom=min(mean.df, most_df))
         interval = logit_interval(mean.value, se, df=mean.df, confidence_level=confidence_level)
     return Estimate(
         value=mean.value,

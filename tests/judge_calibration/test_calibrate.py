@@ -126,7 +126,10 @@ def test_repeated_tasks_reach_every_estimate() -> None:
     result = run("production", penalties=None, sample={"clusters": np.arange(150) % 30})
     assert "by task" in result.estimates["post_stratified"].net.method
     assert "cluster" in result.estimates["human_only"].net.method
-    assert [share.df for share in result.class_shares["post_stratified"]] == [29] * 3
+    # 30 tasks of five labels each, of unequal weight by verdict: a little fewer effective ones.
+    for share in result.class_shares["post_stratified"]:
+        assert share.df is not None
+        assert 28 < share.df < 29
     assert "by task" in result.estimates["inversion"].net.method
     assert "cluster" in result.estimates["ppi_plus_plus"].net.method
 

@@ -4,6 +4,8 @@ Half of the tasks pass. One run of each is labelled; 8 of 10 labels agree with t
 parts of the labels and of production are of one task and do not add up in squares.
 """
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,9 @@ from calibration.judge_calibration.samples import (
 )
 from calibration.judge_calibration.strata import Strata
 from calibration.statistics.intervals import two_sided_t, two_sided_z
+from calibration.statistics.means import df_of_tasks, variance_of_tasks
+from tests.cli_runs import run
+from tests.golden_cases import headline_2
 
 TASKS = np.arange(20)
 SAID = np.repeat([0, 1], 10)
@@ -205,3 +210,30 @@ def test_transport_gap_by_task() -> None:
     squares = 16 * apart[0] ** 2 + 4 * apart[1] ** 2
     assert gap.value == pytest.approx(0.0)
     assert gap.se == pytest.approx(np.sqrt(2 / 90 + 20 / 19 * squares))
+
+
+def test_golden_factors_of_tasks() -> None:
+    case = headline_2()["task_factors"]
+    shares, expected = np.array(case["inputs"]["shares"]), case["expected"]
+    for at, factor in enumerate(expected["factor"]):
+        alone = np.where(np.arange(shares.size) == at, 1.0, 0.0)
+        assert variance_of_tasks(alone, shares) == pytest.approx(factor, rel=1e-9)
+    assert df_of_tasks(shares) == pytest.approx(expected["df"], rel=1e-9)
+    # The rule of before: one factor for all, and as many df as tasks less one.
+    assert max(expected["factor"]) > shares.size / (shares.size - 1)
+    assert expected["df"] < shares.size - 1
+
+
+@pytest.mark.parametrize("name", ["post_stratified", "human_only"])
+def test_golden_few_effective_tasks(name: str, tmp_path: Path) -> None:
+    case = headline_2()["few_effective_tasks"]
+    for table in ("human", "verdicts"):
+        (tmp_path / f"{table}.csv").write_text(case["inputs"][f"{table}_csv"], "utf-8")
+    printed = run(
+        "calibrate", "--human", str(tmp_path / "human.csv"), "--verdicts",
+        str(tmp_path / "verdicts.csv"), "--json",
+    )  # fmt: skip
+    expected = case["expected"]["net" if name == "post_stratified" else name]
+    found = json.loads(printed.stdout)["estimates"][name]
+    for one in ("value", "se", "df", "interval"):
+        assert found[one] == pytest.approx(expected[one], rel=1e-9)
