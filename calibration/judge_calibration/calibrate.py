@@ -706,6 +706,20 @@ def merge_warnings(
     )
 
 
+def floor_warnings(found: PostStratified) -> tuple[Notice, ...]:
+    """Warn where limits allow for errors that the labels do not show; code ``few_differing``."""
+    if not found.floor:
+        return ()
+    return (
+        Notice(
+            code="few_differing",
+            estimator="post_stratified",
+            why="few labels differ from the verdict: the limits allow for errors not seen",
+            mend="label more production traces",
+        ),
+    )
+
+
 def _headline(
     estimates: dict[str, NetGross], refusals: tuple[Notice, ...], settings: Settings
 ) -> str | None:
@@ -808,6 +822,7 @@ def _warnings(
     if "post_stratified" in usable:
         by_verdict = np.bincount(labelled.verdicts, minlength=crossed.table.shape[1]).tolist()
         found += merge_warnings(arm.stratified.strata, by_verdict, names=names)
+        found += floor_warnings(arm.stratified)
     if "ppi_plus_plus" in usable and crossed.n < FEW_LABELS:
         found += (
             Notice(

@@ -586,7 +586,8 @@ SHAPES: dict[str, tuple[Entry, ...]] = {
         "confusion.counts=calibration.confusion.table human",
         ("disagreements", lambda of: list(map(_differing, of.disagreements)), "list[Json]"),
         "variance_parts=calibration.variance_parts reviewers noise_ceiling agreed_error "
-        "composition two_phase=calibration.two_phase skipped skips=if_skipped "
+        "composition two_phase=calibration.two_phase floor=calibration.post_stratification.floor "
+        "floor_gross=calibration.post_stratification_gross.floor skipped skips=if_skipped "
         "refusals=calibration.refusals warnings=calibration.warnings notes reading recoded seed "
         "fingerprint",
     ),
