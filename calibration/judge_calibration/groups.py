@@ -480,7 +480,7 @@ def estimate_groups(
     ... ]
     >>> shared = SharedCalibration(table=np.eye(2), names=["yes", "no"])
     >>> [round(found.estimate.value, 3) for found in estimate_groups(groups, shared)]
-    [0.468, 0.468, 0.468, 0.395]
+    [0.468, 0.468, 0.468, 0.3]
     """
     pooled = _pool(groups, shared)
     if pooled is None:

@@ -137,7 +137,7 @@ def unseen_reach(shares: FloatArray, *, confidence_level: float) -> float:
     >>> unseen_reach(np.full(20, 0.05), confidence_level=0.95)
     0.16843
     >>> unseen_reach(np.array([0.9, 0.1]), confidence_level=0.95)
-    0.875
+    0.90513
     """
     largest = np.sort(shares)[::-1]
     logs = np.log(largest)
