@@ -226,12 +226,17 @@ def checked_part(
     )  # fmt: skip
 
 
+# From the worst; what a gate of several parts says of those that are so.
+_WORST: dict[Status, str] = {
+    "fail": "failed",
+    "not_estimable": "not estimable",
+    "open": "not shown to miss",
+}
+
+
 def worst_of(parts: Sequence[Condition]) -> tuple[Status, str]:
     """Fail if a part fails; otherwise have no result if a part has none, or be open if one is."""
-    words: tuple[tuple[Status, str], ...] = (
-        ("fail", "failed"), ("not_estimable", "not estimable"), ("open", "not shown to miss"),
-    )  # fmt: skip
-    for status, word in words:
+    for status, word in _WORST.items():
         named = [part.name for part in parts if part.status == status]
         if named:
             shown = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if named[5:] else "")
