@@ -40,8 +40,8 @@ TOO_FEW = "no traces that two reviewers labelled: have a second reviewer label a
 
 # With fewer reviewers nothing can be learned about one from the others.
 SHRUNK_FROM = 4
-# A reviewer so many standard errors from the median keeps the own mean; below so many shared traces
-# the limits are the outer ones of both.
+# A reviewer so many standard errors from the median keeps their own mean; below so many shared
+# traces the limits are the outer ones of both.
 FAR, FEW_SHARED = 0.5, 30
 
 # Fewest traces of the overlap for a rate that carries the errors of reviewers.
@@ -362,8 +362,8 @@ def reviewer_effects(
     The mean difference of each reviewer over the shared traces; of four reviewers or more it is
     shrunk toward that of all, for few traces show little of one reviewer. Errors on different
     traces are independent and vary alike for all reviewers. One who is further than half a standard
-    error from the median keeps the own mean, with the larger of the two variances; below 30 shared
-    traces the limits are the outer ones of both.
+    error from the median keeps their own mean, with the larger of the two variances; below 30
+    shared traces the limits are the outer ones of both.
 
     Parameters
     ----------

@@ -203,10 +203,10 @@ def _first_rows(source: Source, names: Sequence[str]) -> Sample:
     first = source.engine.first(Query("first_rows", text, {}, {"source": source.table}))
     texts: dict[str, Sequence[str]] = {}
     for name, values in zip(names, first, strict=True):
-        # Numbers and times are clean as the engine writes them.
-        is_text = kind_of(source.columns[name]) == "text"
         written = [text or "" for text in values]
-        texts[name] = list(map(words.clean, written)) if is_text else written
+        # Numbers and times are clean as the engine writes them.
+        is_clean = kind_of(source.columns[name]) in ("number", "moment")
+        texts[name] = written if is_clean else list(map(words.clean, written))
     return Sample(texts)
 
 

@@ -6,6 +6,8 @@ import duckdb
 import pytest
 
 from calibration.runs import sources
+from calibration.runs.engines import DuckDB, StoredTable
+from calibration.runs.recognition import _first_rows
 from tests.runs.tables import assert_same_frame, count
 
 DIRTY = ("'{0}'", "'{0} '", "' {0}'", "'\u00a0{0}'", "'{0}\t'", "'NA'", "''", "NULL", "'{0}\u200b'")
@@ -41,3 +43,14 @@ def test_one_text_that_is_not_clean_counts_as_when_each_is_cleaned(
     assert at_once.n_kept == each_row.n_kept
     if column == "trace_id":  # missing, or that of another run
         assert at_once.n_kept < 12
+
+
+def test_names_of_an_enumeration_are_cleaned_like_texts() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (outcome ENUM ('pass ', 'fail'), cost DOUBLE)")
+    connection.execute("INSERT INTO t VALUES ('pass ', 0.5), ('fail', NULL)")
+    engine = DuckDB(connection, most_hashes=10)
+    table = StoredTable('"t"')
+    source = sources.Source(engine=engine, table=table, columns=engine.columns(table), name="t")
+    texts = _first_rows(source, ["outcome", "cost"]).texts
+    assert texts == {"outcome": ["pass", "fail"], "cost": ["0.5", ""]}
